@@ -51,9 +51,9 @@ echo RUNNING > state.$rule
 case $rule in first) echo 1;; long) echo 2;; after) echo 3;; esac
 """
 SACCT = """
-case "$*" in *Reason*) echo None; exit;; esac
-echo x >> asked
 case "$*" in *nodelist*) echo "None assigned"; exit;; esac
+case "$*" in *JobIdRaw*) ;; *) exit;; esac  # account of the user, reasons of an end
+echo x >> asked
 if [ -e fails ] || [ $(wc -l < asked) -le {fails} ]; then echo "sacct: error: Problem talking" >&2
   exit 1; fi
 if [ -e {never} ]; then :; else touch {never}; echo "1|NODE_FAIL"; echo "2|RUNNING"; exit; fi

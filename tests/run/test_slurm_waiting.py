@@ -36,6 +36,8 @@ from agentc.store.paths import RunFolder
         *("DependencyNeverSatisfied", "QOSMaxWallDurationPerJobLimit", "QOSMaxCpuPerJobLimit"),
         *("AssocMaxWallDurationPerJobLimit", "QOSMaxGRESPerNode", "QOSTimeLimit"),
         "AssociationTimeLimit",
+        "Job's account not permitted to use this partition (vip allows other,more not root)",
+        "Job's QOS not permitted to use this partition (vip allows long not normal)",
     ],
 )
 def test_reasons_that_no_waiting_ends(reason: str) -> None:
@@ -77,6 +79,7 @@ def test_a_job_that_can_never_start_is_said_once_with_its_setting(plan: TinyPlan
     ]
     assert asked == [plan.object("first")], "once for each reason"
     assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(3600) == ("wait", []), "nor among those that only have to wait"
 
 
 def test_reason_that_preflight_knows_nothing_of(plan: TinyPlan) -> None:
@@ -213,6 +216,9 @@ def test_suspended_job_is_shown_as_suspended(
     with running(plan, scene):
         scene.after(LOOK_S, _7="SUSPENDED")
         assert "suspended by SLURM" in shown(capsys, plan, "status", "tiny")
+        line = shown(capsys, plan, "status", "tiny", "--format", "json").splitlines()[0]
+        assert json.loads(line)["state"] == "running"
+        assert json.loads(line)["queue"]["state"] == "SUSPENDED"
 
 
 def test_status_after_a_kill_counts_the_jobs_in_the_queue(

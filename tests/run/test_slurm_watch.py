@@ -199,6 +199,14 @@ def test_end_reaches_snakemake_although_another_job_runs_for_days(plan: TinyPlan
     assert scene.ends.read() == {"7": "COMPLETED"}, "its result may show a little later here"
 
 
+def test_a_full_disk_keeps_no_end_from_people(plan: TinyPlan) -> None:
+    """Snakemake looks for itself then."""
+    scene = Scene(plan)
+    scene.ends.path.with_name(f"{scene.ends.path.name}.{os.getpid()}.tmp").mkdir()
+    assert scene.after(LOOK_S, _7="TIMEOUT") == ("wait", [])
+    assert scene.ends.read() == {}
+
+
 @pytest.mark.parametrize(
     ("state", "seconds"), [("TIMEOUT", 0), ("FAILED", 0), ("OUT_OF_MEMORY", 0), ("NODE_FAIL", 40)]
 )

@@ -104,7 +104,8 @@ def execute(arguments: argparse.Namespace) -> int:
             for text in details(one):
                 print(f"  {' ' * width}  {text}")
             if one.state in ("failed", "killed") and not one.stopped:
-                print("\n".join(_log_lines(logs[one.id], width)))
+                for text in _log_lines(logs[one.id]):
+                    print(f"  {' ' * width}  {text}")
         for server, job in waiting.jobs.items():
             if job.server == server:
                 print(f"  {server:<{width}}  {in_queue(replace(job, server=''))}")
@@ -118,14 +119,12 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else 0
 
 
-def _log_lines(log: Path, width: int) -> list[str]:
+def _log_lines(log: Path) -> list[str]:
     """The last line of the log, and where it is."""
     from agentc.runtime.servers.lease import last_lines
 
     last = next((line for line in reversed(last_lines(log, 20).splitlines()) if line.strip()), "")
-    lines = [f"| {last.strip()}"] if last else []
-    lines += [f"log: {log}"] if log.exists() else []
-    return [f"  {' ' * width}  {line}" for line in lines]
+    return [*([f"| {last.strip()}"] if last else []), *([f"log: {log}"] if log.exists() else [])]
 
 
 def _ending(history: Sequence[Mapping[str, Any]]) -> str:

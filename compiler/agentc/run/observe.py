@@ -226,7 +226,8 @@ class Observer:
 
 
 def _idle_state(queue: Waiting | None) -> State:
-    return "queued" if queue is not None and not queue.server else "waiting"
+    pending = queue is not None and queue.state == "PENDING" and not queue.server
+    return "queued" if pending else "waiting"
 
 
 def clock_ahead(folder: Path) -> float:

@@ -20,9 +20,17 @@ class EndsFile:
         self._known: dict[str, str] = {}
         self._stamp: tuple[int, int] | None = None
 
-    def add(self, ends: Mapping[str, str]) -> None:
-        """Write these ends, with those that were written before."""
+    def add(self, ends: Mapping[str, str]) -> bool:
+        """Write these ends, with those that were written before; False where the disk takes no
+        more. Snakemake's own look is a little later then."""
         self._known = {**self._known, **ends}
+        try:
+            self._write()
+        except OSError:
+            return False
+        return True
+
+    def _write(self) -> None:
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
         draft.write_text(json.dumps(self._known, sort_keys=True), encoding="utf-8")
         draft.replace(self.path)

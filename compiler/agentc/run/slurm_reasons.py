@@ -23,12 +23,13 @@ _NEVER = (
         " ask whoever runs the cluster",
     ),
     (
-        r"AccountNotAllowed|InvalidAccount|.*user/group not in AllowGroups.*|.*AllowAccounts.*",
+        r"AccountNotAllowed|InvalidAccount|Job's account not permitted.*|"
+        r"User's group not permitted.*",
         "its account may not use its partition; name another account (`slurm_account`) or another"
         " partition (`slurm_partition`) in the profile",
     ),
     (
-        r"QOSNotAllowed|InvalidQOS",
+        r"QOSNotAllowed|InvalidQOS|Job's QOS not permitted.*",
         "its partition or account does not allow its qos; name another one in the profile",
     ),
     (

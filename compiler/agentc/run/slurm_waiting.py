@@ -135,7 +135,10 @@ class WaitingNews:
 
     def _waiting_lines(self, pending: Mapping[str, QueueState], now: float) -> list[str]:
         """A line after a minute, then seldom; again after a minute where none waited meanwhile."""
-        held = {number: state for number, state in pending.items() if not state.held}
+        said = {reason for _, reason in self._never}
+        held = {
+            n: state for n, state in pending.items() if not (state.held or state.reason in said)
+        }
         if not held:
             self._lines = 0
             return []

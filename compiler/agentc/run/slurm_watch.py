@@ -241,9 +241,8 @@ class QueueWatch:
     def _pass_on(self, ends: Mapping[str, str]) -> None:
         """Let Snakemake hear of ends, whatever accounting says, and whatever else is running."""
         fresh = {n: state for n, state in ends.items() if self._heard.get(n) != state}
-        if fresh and self._ends is not None:
+        if fresh and self._ends is not None and self._ends.add(fresh):
             self._heard.update(fresh)
-            self._ends.add(fresh)
 
     def _held_words(self, job: Ending, reason: str) -> str:
         which = f"job {job.number} ({', '.join(ids_of(job, self._work))})"
