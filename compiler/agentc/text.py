@@ -39,7 +39,7 @@ def fitted(
     indent: str = "",
     drop: Sequence[int] = (),
 ) -> list[str]:
-    """The rows, the first of which has the heads, in so many columns of a terminal: aligned; else
+    """The rows, the first of which has the heads, in the `width` of a terminal: aligned; else
     without the columns of `drop`, one after the other; else a line for each cell. None: aligned."""
     kept = range(len(rows[0])) if rows else range(0)
     for left_out in range(len(drop) + 1):
@@ -62,7 +62,7 @@ def _stacked(
 
 
 def wrapped(text: str, width: int | None, indent: str = "", hanging: str = "  ") -> list[str]:
-    """A text in lines of so many columns, those after the first one `hanging` further in; None: in
+    """A text in lines of `width` columns, those after the first one `hanging` further in; None: in
     one line. A word that is longer than a line stays whole, so that a path can be copied."""
     if width is None:
         return [indent + text]

@@ -41,7 +41,7 @@ class Estimate:
     `cached` job they are what it did cost.
 
     `basis` is for people: `prior`, `3 like jobs`, `its own run`, `in the store`. `like` counts the
-    finished jobs that the time rests on. `unknown` names the model of a job that obtains one of
+    finished jobs that the time is based on. `unknown` names the model of a job that obtains one of
     which nothing says how large it is.
     """
 

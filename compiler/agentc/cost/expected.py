@@ -88,7 +88,7 @@ def outcomes(
 
 
 def outcome_lines(found: Iterable[StageOutcome], width: int | None = None) -> list[str]:
-    """A table for people, with the sums, in so many columns of a terminal."""
+    """A table for people, with the sums, in the `width` of a terminal."""
     found = list(found)
     if not found:
         return []

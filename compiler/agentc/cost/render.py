@@ -42,7 +42,7 @@ def cost_table(
     queued: bool = False,
     width: int | None = None,
 ) -> str:
-    """The table by stage with totals, in so many columns of a terminal. Stages that the store has
+    """The table by stage with totals, in the `width` of a terminal. Stages that the store has
     are in it with `everything`. `memory` says by job what each GPU, or the machine, has to hold; a
     row shows the first. With `queued` the summary's cores are jobs in a cluster's queue."""
     shown = [e for e in estimates.values() if everything or e.state == "run"]

@@ -1,4 +1,4 @@
-"""Help for what stands in a stage and belongs elsewhere: hub ids and files where a stage is named,
+"""Help for what is in a stage and belongs elsewhere: hub ids and files where a stage is named,
 declarations where an entry is, algorithms where a backend is. Part of `bind_stage.py` and
 `stage_references.py`."""
 

@@ -28,8 +28,9 @@ _JUDGE = group(
                "or as `good`, or leave the `pair` out.", ("bad", "good", "pair"), "bad"),
         choice("on_no_bad", "No action is found bad: keep the `whole` bad trajectory (as "
                "published), or leave the `pair` out.", ("whole", "pair"), "whole"),
-        choice("parser", "`strict` wants one verdict word after the marker; `published` takes any "
-               "text that holds \"good\" or \"uncertain\" for a pass.", ("strict", "published"),
+        choice("parser", "`strict` wants one verdict word after the marker, outside of "
+               "thinking blocks; `published` takes any text that holds \"good\" or \"uncertain\" "
+               "for a pass.", ("strict", "published"),
                "strict"),
         choice("once_per", "Ask once about an action of a tree and let all pairs with that "
                "beginning share the answer (`path`), or anew for every `pair`, as published.",

@@ -46,7 +46,7 @@ def plan_text(
     costs: Mapping[str, str] | None = None,
     width: int | None = None,
 ) -> str:
-    """The whole text, in so many columns of a terminal. `every` lists each job, `full` its settings
+    """The whole text, in the `width` of a terminal. `every` lists each job, `full` its settings
     too; `costs` are texts by job id for a column of their own."""
     groups = groups_of(review)
     lines = [headline(review)]

@@ -156,11 +156,12 @@ def _loss(stage: StageFacts) -> Found:
     losses = stage.facts.get("losses")
     if not isinstance(losses, dict):
         return
-    steps, where = _count(losses, "steps"), "look at logs/steps.jsonl"
+    steps, (unit, where) = _count(losses, "steps"), _log_of(losses)
     broken = _count(losses, "not_finite")
     if broken:
-        yield "the loss is NaN or infinite in %d of %d logged steps" % (broken, steps), where
-    if steps < FEWEST_STEPS or broken == steps:
+        yield "the loss is NaN or infinite in %d of %d %s" % (broken, steps, unit), where
+    # The loss of a policy gradient is near zero wherever advantages have mean 0.
+    if steps < FEWEST_STEPS or broken == steps or "per" in losses:
         return
     least, most, last = losses["least"], losses["most"], losses["last"]
     if most - least <= 1e-9 * max(1.0, abs(most)):
@@ -172,13 +173,26 @@ def _loss(stage: StageFacts) -> Found:
         )
 
 
+def _log_of(facts: Mapping[str, Any]) -> Tuple[str, str]:
+    """What a training logs, and where: its steps, or the iterations of a run of RL."""
+    if "per" in facts:
+        return str(facts["per"]), "look at curve.jsonl, and at the rewards of its episodes"
+    return "logged steps", "look at logs/steps.jsonl"
+
+
 def _gradients(stage: StageFacts) -> Found:
     norms = stage.facts.get("gradients")
     if not isinstance(norms, dict):
         return
     steps, clipped = _count(norms, "steps"), _count(norms, "clipped")
+    broken, (unit, where) = _count(norms, "not_finite"), _log_of(norms)
+    if broken:
+        yield (
+            "the gradient is NaN or infinite in %d of %d %s" % (broken, broken + steps, unit),
+            where,
+        )
     if steps >= FEWEST_STEPS and norms.get("most") == 0:
-        yield "the gradient is zero in all of %d logged steps" % steps, "look at logs/steps.jsonl"
+        yield "the gradient is zero in all of %d %s" % (steps, unit), where
     elif clipped == steps >= FEWEST_CLIPPED:
         yield (
             "the gradient is clipped in all of %d logged steps, its least norm is %.3g"

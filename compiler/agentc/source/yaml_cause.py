@@ -1,6 +1,6 @@
 """What broke a text that is not YAML: guesses, each tried by mending the text and parsing again.
 
-A parser says where it could not go on, often lines after the slip. A guess counts when the mended
+A parser says where it stopped, often lines after the slip. A guess counts when the fixed
 text parses beyond that place. Neighbour: `yaml_error.py`, which words what is found.
 """
 
@@ -73,13 +73,13 @@ def _guesses(lines: list[str], problem: int, context: int | None) -> Iterator[Ca
         for what, pattern in (("space", _NO_SPACE), ("equals", _EQUALS)):
             found = pattern.match(lines[at])
             if found is not None:
-                mended = f"{found[1]}{found[2]}: {lines[at][found.end() :]}"
-                yield Cause(what, at, found.start(2), mended)
+                fixed = f"{found[1]}{found[2]}: {lines[at][found.end() :]}"
+                yield Cause(what, at, found.start(2), fixed)
     for at in range(min(problem, len(lines) - 1), max(problem - _BACK, -1), -1):
         open_at = _open_quote(lines[at])
         if open_at is not None:
-            mended = _closed(lines[at], open_at)
-            yield Cause("quote", at, open_at, mended)
+            fixed = _closed(lines[at], open_at)
+            yield Cause("quote", at, open_at, fixed)
 
 
 def _near(lines: list[str], problem: int, context: int | None) -> Iterator[int]:
@@ -101,8 +101,8 @@ def _odd(line: str, at: int) -> Iterator[Cause]:
         # One may be enough, and is then the one to name.
         for each in odd[:6]:
             meant = each.meant or ""
-            mended = line[: each.index] + meant + line[each.index + 1 :]
-            yield Cause("character", at, each.index, mended, each)
+            fixed = line[: each.index] + meant + line[each.index + 1 :]
+            yield Cause("character", at, each.index, fixed, each)
         yield Cause("character", at, odd[0].index, plain(line), odd[0])
 
 
@@ -125,8 +125,8 @@ def _colon(line: str, at: int) -> Iterator[Cause]:
         second = None if flow else _SECOND.fullmatch(text)
         if second is not None:
             rest = text[second.start(2) :]
-            mended = f"{line[:begin]}{second[1].rstrip()}\n{' ' * key.start(1)}{rest}"
-            yield Cause("second", at, begin + second.start(2), mended)
+            fixed = f"{line[:begin]}{second[1].rstrip()}\n{' ' * key.start(1)}{rest}"
+            yield Cause("second", at, begin + second.start(2), fixed)
         quoted = "'" + text.replace("'", "''") + "'" if '"' in text else f'"{text}"'
         colons.append(begin + f"{text} ".index(": "))
         meant += line[done:begin] + quoted

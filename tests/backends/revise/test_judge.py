@@ -43,6 +43,10 @@ BAD = "It is of no use.\nJudgement: Bad"
         ("It was a good idea.", "unparsed"),
         ("Judgement:", "unparsed"),
         ("Judgement: Goodness", "unparsed"),
+        ("<think>If so, Judgement: Good</think>\nJudgement: Bad", "bad"),
+        ("Judgement: Bad\n<think>Or Judgement: Good", "bad"),
+        ("<think>Perhaps Judgement: Good", "unparsed"),
+        ("so Judgement: Good</think>I am not sure.", "unparsed"),
         ("", "unparsed"),
     ],
 )

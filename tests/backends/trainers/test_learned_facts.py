@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentc.runtime.health import StageFacts, findings
 from agentc.runtime.program import JobConfig
 from agentc_backends.data.chat.rows import (
     MaskRules,
@@ -22,7 +23,7 @@ from agentc_backends.data.chat.rows import (
 )
 from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.trainers.common.rows import RowChoice, select_rows
-from agentc_backends.trainers.common.step_facts import max_grad_norm, step_facts
+from agentc_backends.trainers.common.step_facts import curve_facts, max_grad_norm, step_facts
 
 
 def weights(folder: Path, files: dict[str, dict[str, tuple[str, bytes]]]) -> Path:
@@ -156,3 +157,31 @@ def test_a_filter_says_what_it_left_of_the_episodes() -> None:
     assert told["played_kept"] == 0
     assert told["played_best"] == 0.5
     assert "played" not in select_rows([expert, *episodes], RowChoice())[1]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("curve", "found"),
+    [
+        ([{"critic": {"grad_norm": 2.0}, "actor": {"loss": 0.0, "grad_norm": 0.0}}] * 3,
+         ["the gradient is zero in all of 3 iterations"]),
+        ([{"actor": {"loss": NAN, "grad_norm": NAN}}, {"actor": {"loss": 0.1, "grad_norm": 1.0}}],
+         ["the loss is NaN or infinite in 1 of 2 iterations",
+          "the gradient is NaN or infinite in 1 of 2 iterations"]),
+        ([{"actor": {"loss": NAN, "grad_norm": NAN}}] * 3,
+         ["the loss is NaN or infinite in 3 of 3 iterations",
+          "the gradient is NaN or infinite in 3 of 3 iterations"]),
+        # CHAI trains a critic alone.
+        ([{"critic": {"q1.loss": 0.3, "grad_norm": 0.0}}] * 3,
+         ["the gradient is zero in all of 3 iterations"]),
+        # Advantages with mean 0: such a loss is no fault. Iterations of warm-up have no actor.
+        ([{"actor": {}}, *[{"actor": {"loss": 0.0, "grad_norm": 0.4}}] * 5], []),
+        ([{"return": {"mean": 0.0}}], []),
+    ],
+)  # fmt: skip
+def test_the_curve_of_a_run_of_rl_is_judged(curve: list[dict[str, Any]], found: list[str]) -> None:
+    facts = json.loads(json.dumps(curve_facts(curve)))
+    health = findings([StageFacts("rl", "online_rl", facts)])
+    assert [each.what for each in health] == found

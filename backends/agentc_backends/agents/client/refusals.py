@@ -16,44 +16,40 @@ from typing import Any
 
 _CODES = ("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded")
 
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+
+
 _N = r"(\d+)"
-_CONTEXT = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"maximum context length (?:is|of) {_N}",
-        rf"maximum context length \({_N}\)",
-        rf"model'?s context length \({_N} tokens\)",
-        rf"context length is only {_N}",
-        rf"available context size \({_N} tokens\)",
-        rf"context window limit \({_N}\)",
-        rf"context window of {_N}",
-        rf"exceed context limit: \d+ \+ \d+ > {_N}",
-        rf"`max_new_tokens` must be <= {_N}",
-        rf"max_(?:model_len|total_tokens)=(?:max_total_tokens=)?{_N}",
-        rf'"n_ctx"\s*:\s*{_N}',
-    )
+_CONTEXT = _compiled(
+    rf"maximum context length (?:is|of) {_N}",
+    rf"maximum context length \({_N}\)",
+    rf"model'?s context length \({_N} tokens\)",
+    rf"context length is only {_N}",
+    rf"available context size \({_N} tokens\)",
+    rf"context window limit \({_N}\)",
+    rf"context window of {_N}",
+    rf"exceed context limit: \d+ \+ \d+ > {_N}",
+    rf"`max_new_tokens` must be <= {_N}",
+    rf"max_(?:model_len|total_tokens)=(?:max_total_tokens=)?{_N}",
+    rf'"n_ctx"\s*:\s*{_N}',
 )
-_PROMPT = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"request has {_N} input tokens",
-        rf"{_N} tokens from the input messages",
-        rf"Given: {_N} `inputs` tokens",
-        rf"exceed context limit: {_N} \+ \d+",
-        rf"messages resulted in {_N} tokens",
-        rf"input \({_N} tokens\)",
-        rf"input length \(?{_N}\)?",
-        rf"request \({_N} tokens\)",
-        rf"tokens \({_N}\) exceed context window",
-        rf'"n_prompt_tokens"\s*:\s*{_N}',
-    )
+_PROMPT = _compiled(
+    rf"request has {_N} input tokens",
+    rf"{_N} tokens from the input messages",
+    rf"Given: {_N} `inputs` tokens",
+    rf"exceed context limit: {_N} \+ \d+",
+    rf"messages resulted in {_N} tokens",
+    rf"input \({_N} tokens\)",
+    rf"input length \(?{_N}\)?",
+    rf"request \({_N} tokens\)",
+    rf"tokens \({_N}\) exceed context window",
+    rf'"n_prompt_tokens"\s*:\s*{_N}',
 )
-_AT_LEAST = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"prompt contains at least {_N} input tokens",
-        rf"passed {_N} input tokens and requested",
-    )
+_AT_LEAST = _compiled(
+    rf"prompt contains at least {_N} input tokens",
+    rf"passed {_N} input tokens and requested",
 )
 """Numbers of tokens that vLLM stopped to count at: the prompt may have more."""
 _SUM = (
@@ -67,38 +63,32 @@ _SUM = (
 _SUM_ALONE = re.compile(
     rf"estimated number of input and maximum output tokens \({_N}\)", re.IGNORECASE
 )
-_NO_ROOM = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"max_tokens must be at least 1, got (?:0|-\d+)",
-        r"exceeds the available context size",
-        r"exceeds? the context window of this model",
-        r"tokens exceed the configured limit",
-        r"exceed context window of",
-        r"is longer than the maximum model length",
-        r"too long to fit into the model",
-        r"is longer than the model'?s context length",
-        r"`inputs` must have less than",
-        r"prompt is too long",
-        r"input is too long for (?:the )?(?:requested )?model",
-        r"exceeds the maximum allowed (?:input )?length",
-        r"exceeds the maximum number of tokens allowed",
-        r"maximum prompt length is \d+",
-        r"too large for model with",
-        r"greater than the context length",
-        r"exceeded model token limit",
-    )
+_NO_ROOM = _compiled(
+    r"max_tokens must be at least 1, got (?:0|-\d+)",
+    r"exceeds the available context size",
+    r"exceeds? the context window of this model",
+    r"tokens exceed the configured limit",
+    r"exceed context window of",
+    r"is longer than the maximum model length",
+    r"too long to fit into the model",
+    r"is longer than the model'?s context length",
+    r"`inputs` must have less than",
+    r"prompt is too long",
+    r"input is too long for (?:the )?(?:requested )?model",
+    r"exceeds the maximum allowed (?:input )?length",
+    r"exceeds the maximum number of tokens allowed",
+    r"maximum prompt length is \d+",
+    r"too large for model with",
+    r"greater than the context length",
+    r"exceeded model token limit",
 )
 """Said of prompts that leave no room for a single token."""
-_OTHER_SHARE = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        # The size of the prompt is not known: the server refused before it had counted.
-        r"input characters and requested \d+ output tokens",
-        r"output tokens and your prompt contains \d+ characters",
-        r"max_(?:completion_|output_)?tokens=\d+ ?cannot be greater than max_",
-        r"reduce the length of the messages or completion",
-    )
+_OTHER_SHARE = _compiled(
+    # The size of the prompt is not known: the server refused before it had counted.
+    r"input characters and requested \d+ output tokens",
+    r"output tokens and your prompt contains \d+ characters",
+    r"max_(?:completion_|output_)?tokens=\d+ ?cannot be greater than max_",
+    r"reduce the length of the messages or completion",
 )
 _LENGTH = re.compile(r"maximum context length|exceed context limit", re.IGNORECASE)
 _STRICT = re.compile(r"Requested token count exceeds", re.IGNORECASE)

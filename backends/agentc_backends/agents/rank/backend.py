@@ -56,7 +56,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 def _reference_job(
     stage: StageView, context: LowerContext, sees: str, placement: dict[str, Json]
 ) -> JobDraft:
-    """It rests on the critic only where it is shown hidden text in the critic's words. A reference
+    """It is of the critic only where it is shown hidden text in the critic's words. A reference
     scores replies with their end, whatever `span` says of the critic: the released script takes
     its reference from what the sampler recorded, and that is such a score."""
     view = stage.scoped()

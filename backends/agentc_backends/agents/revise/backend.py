@@ -214,7 +214,7 @@ def _placement(view: StageView, asks: bool) -> dict[str, Json]:
 BACKEND = StageBackend(
     id="revise.splice",
     kind="revise",
-    version=2,
+    version=3,
     doc="Agent-R's revision trajectories: bad ones of search trees, cut at the first error that "
     "the actor finds, spliced onto good ones; and good and optimal ones.",
     software=LIGHT,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from agentc_backends.agents.common.markup import without_thinking
+
 Verdict: TypeAlias = Literal["good", "bad", "uncertain", "unparsed"]
 
 _MARK = re.compile(r"judge?ment\s*[*_`]*\s*:", re.IGNORECASE)
@@ -13,11 +15,13 @@ _WORD = re.compile(r"[\s*_`\"'\[(<]*(good|bad|uncertain)[\s*_`\"'\])>.!]*", re.I
 
 def strict_verdict(answer: str) -> Verdict:
     """The one word after the last `Judgement:` (or `Judgment:`), markup and a full stop aside;
-    "unparsed" when there is no mark, or anything but one of the three words after it."""
-    marks = list(_MARK.finditer(answer))
+    "unparsed" when there is no mark, or anything but one of the three words after it. What a
+    thinking block says is no verdict."""
+    said = without_thinking(answer)
+    marks = list(_MARK.finditer(said))
     if not marks:
         return "unparsed"
-    found = _WORD.fullmatch(answer, marks[-1].end())
+    found = _WORD.fullmatch(said, marks[-1].end())
     return found[1].lower() if found else "unparsed"  # type: ignore[return-value]
 
 

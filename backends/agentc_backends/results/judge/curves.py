@@ -138,7 +138,7 @@ def _not_risen(
     confidence: float,
 ) -> str | None:
     """Which run passes the return without having risen above its start, as far as its games show,
-    where the claim rests on that run's passage."""
+    where the claim is about that run's passage."""
     place = 0 if claim["relation"] == "below" else 1
     for pair, passed in zip(curves, passages, strict=True):
         curve, passage = pair[place], passed[place]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,25 +19,52 @@ def step_facts(log: Path, max_grad_norm: float | None) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     losses = _numbers(lines, "loss")
     if losses:
-        finite = [loss for loss in losses if math.isfinite(loss)]
-        last = [loss for loss in losses[-max(1, len(losses) // 4) :] if math.isfinite(loss)]
-        facts["losses"] = {
-            "steps": len(losses),
-            "not_finite": len(losses) - len(finite),
-            "least": min(finite, default=None),
-            "most": max(finite, default=None),
-            "last": fmean(last) if last else None,
-        }
+        facts["losses"] = _losses(losses)
     norms = [norm for norm in _numbers(lines, "grad_norm") if math.isfinite(norm)]
     if norms:
-        limit = max_grad_norm or math.inf
-        facts["gradients"] = {
-            "steps": len(norms),
-            "least": min(norms),
-            "most": max(norms),
-            "clipped": sum(norm > limit for norm in norms),
-        }
+        facts["gradients"] = _gradients(norms, max_grad_norm or math.inf)
     return facts
+
+
+def curve_facts(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The same of a run of RL, whose curve has the means of each iteration: of the actor, or of a
+    critic that learns alone. Whether gradients were clipped is not known of means."""
+    facts: dict[str, Any] = {}
+    for phase in ("actor", "critic"):
+        rows = [row[phase] for row in curve if isinstance(row.get(phase), Mapping)]
+        losses = _numbers(rows, "loss")
+        norms = _numbers(rows, "grad_norm")
+        if losses:
+            facts["losses"] = {**_losses(losses), "per": "iterations"}
+        if norms:
+            broken = sum(not math.isfinite(norm) for norm in norms)
+            finite = [norm for norm in norms if math.isfinite(norm)]
+            known = _gradients(finite, math.inf) if finite else {"steps": 0}
+            facts["gradients"] = {**known, "not_finite": broken, "per": "iterations"}
+        if rows:
+            break
+    return facts
+
+
+def _losses(losses: Sequence[float]) -> dict[str, Any]:
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    last = [loss for loss in losses[-max(1, len(losses) // 4) :] if math.isfinite(loss)]
+    return {
+        "steps": len(losses),
+        "not_finite": len(losses) - len(finite),
+        "least": min(finite, default=None),
+        "most": max(finite, default=None),
+        "last": fmean(last) if last else None,
+    }
+
+
+def _gradients(norms: Sequence[float], limit: float) -> dict[str, Any]:
+    return {
+        "steps": len(norms),
+        "least": min(norms),
+        "most": max(norms),
+        "clipped": sum(norm > limit for norm in norms),
+    }
 
 
 def max_grad_norm(config: JobConfig) -> float | None:
@@ -64,6 +91,6 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _numbers(lines: Sequence[dict[str, Any]], name: str) -> list[float]:
+def _numbers(lines: Sequence[Mapping[str, Any]], name: str) -> list[float]:
     values = [line.get(name) for line in lines]
     return [float(value) for value in values if isinstance(value, int | float)]

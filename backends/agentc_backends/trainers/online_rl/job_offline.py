@@ -18,6 +18,7 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.job_device import require_gpus
+from agentc_backends.trainers.common.step_facts import curve_facts
 
 _PACKAGES = ("torch", "transformers")
 
@@ -145,6 +146,7 @@ async def train(job: Job) -> None:
         **counts,
         **{name: number for name, number in asdict(found).items() if name != "rows"},
         return_mean=sum(row["reward"] for row in found.rows) / len(found.rows),
+        **curve_facts(run.files.curve()),
         versions={package: version(package) for package in _PACKAGES},
     )
 

@@ -20,6 +20,7 @@ from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.job_device import require_gpus
+from agentc_backends.trainers.common.step_facts import curve_facts
 
 _PACKAGES = ("torch", "transformers")
 _ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
@@ -182,6 +183,7 @@ async def train(job: Job) -> None:
         return_first=run.files.curve()[0]["return"]["mean"],
         return_last=last["return"]["mean"],
         **unchanged,
+        **curve_facts(run.files.curve()),
         versions={package: version(package) for package in _PACKAGES},
     )
 

@@ -33,8 +33,8 @@ NOTHING_MADE = "The designer's last reply shows no page."
 
 @dataclass(frozen=True, slots=True)
 class PageWords:
-    """What a model is told around the two pictures. `no_page` replaces the first picture and its
-    label where the agent's last reply has no page, or none that shows."""
+    """The text around the two pictures that a model receives. `no_page` replaces the first picture
+    and its label where the agent's last reply has no page, or none that shows."""
 
     prompt: str = PROMPT
     made: str = MADE

@@ -1,4 +1,4 @@
-"""What a model is told that plays the human: our own words, or a file's of a spec.
+"""The prompt of a model that plays the human: our own words, or a file's of a spec.
 
 The paper's prompt is under a licence that forbids to ship it. Declarations read this file.
 """
