@@ -187,3 +187,24 @@ scales:
         return
     [only] = found
     assert (only.code, "`backend`" in (only.fix or "")) == ("AGC201", True)
+
+
+@pytest.mark.parametrize("written", ["tensor_parallel", "ensor_parallel", "tensor_paralel"])
+def test_a_setting_that_a_misspelt_one_leaves_at_a_scale_is_not_reported(written: str) -> None:
+    """vLLM's `tensor_parallel` would be removed with its backend."""
+    text = f"""\
+agentc: 1
+name: demo
+environments: {{craft: {{backend: textcraft}}}}
+servers: {{human: {{backend: vllm, tensor_parallel: 2}}}}
+stages:
+  expert: {{kind: expert, split: train}}
+scales:
+  smoke: {{servers: {{human: {{backend: transformers, {written}: null}}}}}}
+"""
+    found = _diagnose(text, "smoke")
+    if written == "tensor_parallel":
+        assert found == (), render_text(found)
+        return
+    [only] = found
+    assert only.message.startswith(f"unknown key `{written}`")

@@ -151,11 +151,10 @@ def known_keys(
         *(("backend",) if of_backend else ()),  # read already, or at the scale that a slip is in
     ]
     unknown = [key for key in keys if key.text not in right]
-    if of_backend:
+    if of_backend and len(unknown) > 1:
         # Another backend was meant, at a scale: what its settings are is not known.
-        unknown = [
-            key for key in unknown if suggestions(key.text, words)[:1] == _BACKEND
-        ] or unknown
+        meant = [key for key in unknown if suggestions(key.text, words)[:1] == _BACKEND]
+        unknown = meant or [key for key in unknown if not _is_meant_elsewhere(key, unknown, table)]
     for written in unknown[:_MOST_UNKNOWN]:
         missing = [name for name in required if name not in right and name not in guessed]
         slip = _slip(written, around, words, more, right, missing, place, table)
@@ -180,6 +179,20 @@ def known_keys(
             steps=place.steps,
         )
     return KnownKeys(right, guessed)
+
+
+def _is_meant_elsewhere(key: Scalar, unknown: Sequence[Scalar], table: BackendTable | None) -> bool:
+    """Whether a setting of another backend is left, at a scale, since what would remove it is
+    misspelt."""
+    fields = {
+        field.name
+        for backend in (() if table is None else table.backends.values())
+        if not isinstance(backend, StageBackend)
+        for field in backend.fields
+    }
+    return key.text in fields and any(
+        each.text not in fields and suggestions(each.text, [key.text]) for each in unknown
+    )
 
 
 @dataclass(frozen=True, slots=True)
