@@ -152,3 +152,30 @@ def test_jobs_of_seconds_are_local_and_a_spec_may_say_otherwise(tmp_path: Path) 
     assert profile is not None
     settled = settle_plan(plan_document(asked), read_requests(profile))
     assert {one.label for one in settled if one.local} == {"one", "table", "report"}
+
+
+FETCHED = """
+agentc: 1
+name: fetched
+models:
+  base: {{backend: hf, repo: lab/model-10m, revision: "{commit}", chat_format: chatml{placement}}}
+stages:
+  data: {{kind: dataset, backend: hf, repo: lab/data, revision: "{commit}", file: talk.json,
+         format: messages}}
+  sft: {{kind: sft, model: base, data: data, lr: 2e-5, global_batch: 8, max_length: 256,
+        max_steps: 1}}
+"""
+
+
+def test_downloads_run_where_the_network_is(tmp_path: Path) -> None:
+    """Nodes of many clusters have none."""
+    (tmp_path / "config.yaml").write_text("executor: slurm\n")
+    profile = find_profile(str(tmp_path), {})
+    assert profile is not None
+    for placement, stays in (("", {"base"}), (", placement: {local: false}", set())):
+        spec = tmp_path / "spec.yaml"
+        spec.write_text(FETCHED.format(commit="5" * 40, placement=placement))
+        compiled = compile_spec(spec, {}, load_backends())
+        assert compiled.plan is not None, compiled.diagnostics
+        settled = settle_plan(plan_document(compiled.plan), read_requests(profile))
+        assert {one.label for one in settled if one.local} == {*stays, "data", "report"}

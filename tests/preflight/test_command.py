@@ -328,6 +328,22 @@ def test_servers_on_loopback_are_elsewhere_on_a_cluster(look: Look, tmp_path: Pa
     assert (port["verdict"], port["about"]) == ("problem", ["evaluate"])
 
 
+def test_shared_servers_need_slurm(look: Look, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    test = "  test: {kind: evaluate, policy: base, split: test, server: local}\n"
+    spec = SPEC.replace(
+        "prompts:", "servers: {local: {backend: transformers, scope: shared}}\nprompts:"
+    )
+    for executor, verdicts in (("slurm", []), ("cluster-generic", ["problem"])):
+        (profile / "config.yaml").write_text(f"executor: {executor}\n")
+        _, document = look(spec + test, "--offline", "--profile", str(profile))
+        assert [each["verdict"] for each in of(document, "servers")] == verdicts
+    assert "`executor: cluster-generic`" in of(document, "servers")[0]["message"]
+    _, document = look(spec + test, "--offline")
+    assert of(document, "servers") == [], "on one machine it starts here"
+
+
 def test_text_and_exit_codes(
     hub: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

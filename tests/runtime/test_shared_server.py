@@ -271,3 +271,18 @@ def test_each_node_has_a_server_of_its_own(shared: TinyPlan, tmp_path: Path) -> 
     assert (tmp_path / "starts").read_text() == "xx"
     for process in running:
         process.communicate()
+
+
+def test_another_queue_never_leaves_a_server_on_the_submit_host(shared: TinyPlan) -> None:
+    shared.write()
+    lease = folder(shared) / "leases/run"
+    words = ["--plan", str(shared.path), "--store", str(shared.store), "--lease", str(lease)]
+    done = subprocess.run(
+        [sys.executable, "-m", "agentc.runtime.serve", "up", *words, "--server",
+         str(shared.servers[0]["id"]), "--run", str(os.getpid()), "--executor", "cluster-generic"],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "tiny.model has `scope: shared`" in done.stderr
+    assert "`executor: cluster-generic`" in done.stderr
+    assert not folder(shared).exists(), "nothing was started"

@@ -21,6 +21,7 @@ from agentc.preflight.machine import check_job_variables, check_machine, check_o
 from agentc.preflight.memory import check_memory
 from agentc.preflight.minutes import check_minutes
 from agentc.preflight.sandbox import check_boxes
+from agentc.preflight.shared_servers import check_shared_servers
 from agentc.preflight.slurm_query import ask_slurm
 
 
@@ -55,6 +56,7 @@ def every_check(
         *check_memory(queued, here=not cluster),
         *check_minutes(queued, estimates),
         *check_own_servers(settled),
+        *check_shared_servers(settled, profile),
         *check_job_variables(os.environ),
         *([] if cluster else check_machine(settled)),
         *check_gpu_software(settled, compiled.plan.environments, work.layout, here=not cluster),

@@ -29,6 +29,8 @@ from agentc.runtime.store.plan_file import PlanError, PlanFile
 
 _WATCH_S = 0.3
 _AWAY_S = 5.0
+EXECUTORS = ("local", "slurm", "dryrun", "touch")
+"""Executors of Snakemake under which a shared server can be started."""
 STARTS = 2
 """How often `up` starts a copy that vanished before it was ready."""
 
@@ -88,6 +90,13 @@ def _up(
     renewal: LeaseRenewal,
     options: argparse.Namespace,
 ) -> int:
+    if options.executor not in EXECUTORS:
+        raise server_launch.ServerLaunchError(
+            "the server %s has `scope: shared`, and agentc submits shared servers to SLURM only: "
+            "by `executor: %s` it would start on this submit host. Set `scope: job`: each job, or "
+            "session of jobs, then starts the server on its node"
+            % (str(folder.server["id"]).split("/", 1)[-1], options.executor)
+        )
     process.die_with_parent(signal.SIGTERM, options.run)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)

@@ -348,7 +348,8 @@ PLACEMENT_FIELDS: tuple[Field, ...] = (
             nullable=True, minimum=0, identity="placement"),
     boolean("local", "Whether jobs run on the submit host under a cluster's profile, as "
             "Snakemake's local rules do, and not in the queue. Where nothing is said, those do "
-            "that take seconds and no GPU: reports, comparisons, pairs, measures.", None,
+            "that take seconds and no GPU (reports, comparisons, pairs, measures) and those "
+            "that download from the model hub.", None,
             identity="placement"),
 )  # fmt: skip
 

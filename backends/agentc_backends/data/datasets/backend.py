@@ -92,6 +92,7 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     draft = replace(
         _draft("hf", TORCH, view, config),
         contract={"network": True},
+        local=True,
         secrets={} if token is None else {"HF_TOKEN": token},
     )
     return (draft,)

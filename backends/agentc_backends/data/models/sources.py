@@ -23,6 +23,7 @@ def from_hub(draft: JobDraft, context: LowerContext, example: str) -> JobDraft:
         config={**source, **draft.config},
         extra_identity=pinned,
         contract={"network": True},
+        local=True,
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.kinds.field import Field, integer
+from agentc_backends.servers.start_limit import start_field, start_limit
 from agentc_backends.software import VISION
 
 FIELDS: tuple[Field, ...] = (
     integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
+    start_field(5.0),
 )
 
 
@@ -27,7 +29,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         probe="/health",
         identity_check="features",
         variables={"OMP_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"},
-        ready_timeout_s=300.0,
+        ready_timeout_s=start_limit(options),
         capabilities=BACKEND.capabilities,
     )
 

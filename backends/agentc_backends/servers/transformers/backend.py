@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.kinds.field import Field, boolean, choice, group, integer
 from agentc_backends.data.models.remote_code import REMOTE_CODE
+from agentc_backends.servers.start_limit import start_field, start_limit
 from agentc_backends.servers.transformers.memory import server_memory
 from agentc_backends.software import STRUCTURED, TORCH
 
@@ -36,6 +37,7 @@ FIELDS: tuple[Field, ...] = (
     integer("max_sequences", "Replies under way at once.", 64, minimum=1, identity="placement"),
     integer("cache_mb", "Memory for keys and values, in MiB.", 2048, minimum=16,
             identity="placement"),
+    start_field(5.0),
 )  # fmt: skip
 _FLAGS = {
     "max_model_len": "--max-model-len",
@@ -77,7 +79,7 @@ def _lease(options: OptionView) -> LeaseDraft:
             "TOKENIZERS_PARALLELISM": "false",
             "HF_HUB_OFFLINE": "1",
         },
-        ready_timeout_s=300.0,
+        ready_timeout_s=start_limit(options),
         capabilities=BACKEND.capabilities,
     )
 

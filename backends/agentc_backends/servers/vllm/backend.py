@@ -13,6 +13,7 @@ from agentc.kinds.field import (
     seed,
 )
 from agentc_backends.data.models.remote_code import REMOTE_CODE
+from agentc_backends.servers.start_limit import start_field, start_limit
 from agentc_backends.servers.vllm.memory import server_memory
 from agentc_backends.software import VLLM, VLLM_CUDA
 
@@ -54,6 +55,7 @@ FIELDS: tuple[Field, ...] = (
     integer("cpu_kv_cache_gb", "Memory for keys and values when serving on a CPU, in GiB.", 1,
             minimum=1, identity="placement"),
     integer("threads", "Threads when serving on a CPU.", 1, minimum=1, identity="placement"),
+    start_field(30.0),
 )  # fmt: skip
 _FLAGS = {
     "max_model_len": "--max-model-len",
@@ -118,8 +120,7 @@ def _lease(options: OptionView) -> LeaseDraft:
             "DO_NOT_TRACK": "1",
             "HF_HUB_OFFLINE": "1",
         },
-        # Graph capture and large checkpoints take their time.
-        ready_timeout_s=1800.0,
+        ready_timeout_s=start_limit(options),
         capabilities=BACKEND.capabilities,
         ranks=None if options.nodes == 1 else _ranks(options.nodes, tensor, pipeline),
         devices=tensor * pipeline if options.on_gpu and options.nodes == 1 else 0,

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
+from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.machine.process import seconds_without_core
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.servers.job_leases import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _MOST_WAITING = 9
+_LONGER = "; `start_minutes` of the server, in `servers:`, raises the limit"
 _POINT = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
@@ -59,8 +61,14 @@ def await_ready(lease: LeasedServer, started: float, stop: threading.Event) -> N
             deadline = started + timeout + waited
         if time.monotonic() > deadline:
             raise ProbeError(
-                "the %s server (%s) was not ready within %g s: %s"
-                % (lease.role, lease.spec["backend"], timeout, reason)
+                "the %s server (%s) was not ready within %g s: %s%s"
+                % (
+                    lease.role,
+                    lease.spec["backend"],
+                    timeout,
+                    reason,
+                    _LONGER if is_model_server(lease.role) else "",
+                )
             )
         try:
             if lease.url is not None or lease.read_ready_file():
