@@ -24,7 +24,7 @@ import numpy
 import torch
 
 from agentc_backends.agents.common.seeds import turn_seed
-from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.openai_api.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_checkpoint
 from agentc_backends.servers.transformers.engine import ClosedError, Engine, EngineLimits, Ongoing
 from agentc_backends.servers.transformers.reply_text import stop_test

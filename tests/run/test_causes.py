@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from agentc.run.orchestrate import RunOptions, run_plan
 from agentc.run.outcome import describe_failures, health
 from agentc.run.plan_folder import claim_plan_folder
 from agentc.run.record import Record
+from agentc.run.wording import sentence
 from agentc.runtime.store import publish, visible
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
@@ -73,6 +75,39 @@ def test_status_after_a_failure_has_the_cause(
     assert main(["why", "base", "--store", str(chain.store)]) == 0
     shown = capsys.readouterr().out
     assert f"the last attempt failed: its program exited with 1\n  log: {log}\n" in shown
+
+
+def test_words_of_an_earlier_attempt_are_no_cause(
+    chain: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job's log is appended over attempts, and the last one may fail before its program says
+    anything: the port of an earlier attempt's server is not where this one was refused."""
+    record = opened(chain)
+    tell_status(chain, "base", "failed", "the policy server (serve.vllm) was killed by signal 9")
+    log = chain.staging("base") / "logs" / "log.txt"
+    log.write_text("ConnectError: nobody answers at port 38731\n")
+    status = log.parents[1] / "status.json"
+    told = json.loads(status.read_text())
+    status.write_text(json.dumps({**told, "log_begins": log.stat().st_size}))
+    record.close(143, ["base"])
+    assert main(["status", "--store", str(chain.store)]) == 3
+    shown = capsys.readouterr().out
+    layout = StoreLayout(chain.store)
+    seen = Observer(layout, chain.jobs, 0.0).look()
+    shown += describe_failures(layout, chain.jobs, seen, chain.folder / "none.log")
+    assert "killed by signal 9" in shown
+    assert "38731" not in shown
+    with log.open("a") as out:
+        out.write("ConnectError: nobody answers at port 40001\n")
+    assert "40001" in describe_failures(layout, chain.jobs, seen, chain.folder / "none.log")
+
+
+def test_while_servers_start_their_logs_are_named(chain: TinyPlan) -> None:
+    tell_status(chain, "base", "leases", "policy: /store/logs/policy.log")
+    (seen, _) = Observer(StoreLayout(chain.store), chain.jobs, 0.0).look()
+    assert sentence(replace(seen, state="leases")) == (
+        "starting servers (policy: /store/logs/policy.log)"
+    )
 
 
 def test_what_somebody_stopped_has_not_failed(

@@ -66,9 +66,17 @@ class LeaseDraft:
     started, and its program finds them in the file that AGENTC_LEASES names (`{role: lease}`, each
     as in a job's file). Such a server is started by each job for itself.
 
+    `causes` are regular expressions that find the reason in the log of a server that did not start
+    or that died: the first line that matches the first of them that any line matches is shown, its
+    group `cause` where it has one. Lines that match one of `noise` are left out of the last lines.
+
     `devices` is how many of its job's GPUs the program takes, where the job has any on one node:
     no other server of the job gets them, and its program what is left. Where no server says so,
     the model's has all.
+
+    `cores` is how many cores the program binds threads to on a CPU. AGENTC_CORES names them to it
+    (`0,1`), others than those of every other server of the machine; where too few are free it is
+    not set, and the program leaves its threads to the kernel.
 
     `entry`, `scope`, `replicas` and `placement` are what the spec's entry says of the server's
     place, and `copies` what that means within a job: a number, or "auto", as many as the job's GPUs
@@ -90,6 +98,8 @@ class LeaseDraft:
     variables: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 300.0
+    causes: tuple[str, ...] = ()
+    noise: tuple[str, ...] = ()
     served_name: str = "policy"
     capabilities: frozenset[str] = frozenset()
     client: Mapping[str, Json] = field(default_factory=dict)
@@ -98,6 +108,7 @@ class LeaseDraft:
     ranks: Ranks | None = None
     needs: tuple[LeaseRole, ...] = ()
     devices: int = 0
+    cores: int = 0
     copies: int | Literal["auto"] | None = None
     entry: str = ""
     scope: Literal["job", "node", "shared"] = "job"

@@ -121,9 +121,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _log_lines(log: Path) -> list[str]:
     """The last line of the log, and where it is."""
-    from agentc.runtime.servers.lease import last_lines
+    from agentc.runtime.servers.server_log import last_lines
+    from agentc.runtime.store.staging import attempt_begins
 
-    last = next((line for line in reversed(last_lines(log, 20).splitlines()) if line.strip()), "")
+    tail = last_lines(log, 20, attempt_begins(log)).splitlines()
+    last = next((line for line in reversed(tail) if line.strip()), "")
     return [*([f"| {last.strip()}"] if last else []), *([f"log: {log}"] if log.exists() else [])]
 
 

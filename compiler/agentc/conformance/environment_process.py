@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from agentc.conformance.check import Fault
 from agentc.runtime.machine.process import start
 from agentc.runtime.servers.job_leases import fill
-from agentc.runtime.servers.lease import http_address, last_lines
+from agentc.runtime.servers.lease import http_address
+from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.moved_programs import module_of

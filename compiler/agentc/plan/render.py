@@ -96,7 +96,7 @@ _LAYOUTS: Mapping[type, _Layout] = {
             *("software", "capabilities", "inside"),
             *("entry", "scope", "replicas", "placement"),
         ),
-        filled=("ranks", "settings", "devices", "copies", "needs"),
+        filled=(*("causes", "noise", "ranks", "settings", "devices", "cores", "copies", "needs"),),
     ),
     Lease: _layout(Lease, filled=("server",)),
     **{each: _layout(each) for each in (Ranks, Resources, SourcePlace, ResourceRequest, Session)},

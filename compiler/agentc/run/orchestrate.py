@@ -44,7 +44,7 @@ from agentc.run.servers import ServerWatch
 from agentc.run.time_left import TimeLeft
 from agentc.run.waiting_record import NOTHING, WaitingRecord, waiting_record
 from agentc.runtime.machine.stopping import StoppedError, stoppable
-from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import SoftwareEnvironmentError
 from agentc.runtime.store.trouble import explain, failing, is_of_disk, writing
 from agentc.software.build import build_all

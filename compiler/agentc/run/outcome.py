@@ -13,8 +13,9 @@ from agentc.run.observe import JobSnapshot
 from agentc.run.wording import FULL_DISK, details, sentence
 from agentc.runtime.health import findings, shown, stage_facts
 from agentc.runtime.program import read_json
-from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.staging import attempt_begins
 from agentc.runtime.store.trouble import full_disk_hint
 from agentc.text import fitted, wrapped
 
@@ -55,7 +56,7 @@ def describe_failures(
         if found.stopped:
             text = f"{found.id} was {sentence(found)}"
             text += "".join(f"\n  {line}" for line in details(found))
-        tail = last_lines(log, 20)
+        tail = last_lines(log, 20, attempt_begins(log))
         names = (found.id, str(job["stage"]), str(log.parents[1]), log.parents[1].name)
         reason = _reason(found.message, tail, names)
         if reason in first and not found.stopped:

@@ -24,12 +24,10 @@ from agentc.runtime.servers.job_leases import (
     fill,
     planned_leases,
 )
-from agentc.runtime.servers.lease import (
-    LeasedServer,
-    last_lines,
-)
+from agentc.runtime.servers.lease import LeasedServer
 from agentc.runtime.servers.lease import end_all as end_servers
 from agentc.runtime.servers.server_copies import ServerCopies
+from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.servers.shared_lease import SharedLease
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.software.inherited import site_variables
@@ -176,7 +174,7 @@ class JobRun:
             return
         if child.status != 0:
             message = "its program %s" % how_it_ended(child.status)
-            log = last_lines(self.staging.log, 20)
+            log = last_lines(self.staging.log, 20, self.staging.log_begins)
             full = full_disk_hint(log, self.staging.path)
             lacking = missing_module_hint(log, str(self.job["environment"]))
             hints = [message, control_group.out_of_memory(self._kills), full, lacking]
@@ -231,7 +229,7 @@ class JobRun:
         """The failure with the last lines of the log, for people."""
         if self.out_of_time:
             return "agentc: job %s is not done: %s" % (self.id, self.failure)
-        tail = last_lines(self.staging.log, 20)
+        tail = last_lines(self.staging.log, 20, self.staging.log_begins)
         text = "agentc: job %s failed: %s" % (self.id, self.failure)
         if tail:
             text += "\nlast lines of %s:\n%s" % (

@@ -172,7 +172,8 @@ class Provision:
             await_ready(others, self._supervisor, report)
         own_ones = [one for one in leases if isinstance(one, lease.LeasedServer)]
         if own_ones:
-            report("starting " + ", ".join(one.role for one in own_ones))
+            # Some start for minutes: where to look meanwhile.
+            report(", ".join("%s: %s" % (one.role, one.log) for one in own_ones))
             lease.start_all(own_ones, self._supervisor)
 
     def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> Set[str]:

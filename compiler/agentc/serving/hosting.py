@@ -130,4 +130,6 @@ def _spec(draft: LeaseDraft) -> dict[str, Any]:
         "secrets": dict(draft.secrets),
         "variables": dict(draft.variables),
         "ready_timeout_s": draft.ready_timeout_s,
+        "causes": [*draft.causes],
+        "noise": [*draft.noise],
     }

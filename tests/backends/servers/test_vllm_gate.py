@@ -4,6 +4,8 @@ functions as texts where the chat format has no place for them."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from starlette.testclient import TestClient
 
 from agentc_backends.agents.common.functions import ACT, action_call
 from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
+from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.functions import in_plain_text, requested
 from agentc_backends.data.chat.tool_templates import TemplateTools
 from agentc_backends.servers.vllm import gate
 from agentc_backends.servers.vllm.functions import FunctionTexts
+from agentc_backends.servers.vllm.prompts import PromptTokens
 
 CHAT, TEXT, TOKENS = "/v1/chat/completions", "/v1/completions", "/tokenize"
 FIELDS = frozenset(
@@ -49,6 +53,29 @@ def found(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
         "FunctionTexts",
         lambda model: FunctionTexts(model, {Path("model"): request.param}.get),
     )
+    monkeypatch.setattr(gate, "PromptTokens", lambda model: PromptTokens(model, lambda _: LETTERS))
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """A chat format whose tokens are the letters of the last message."""
+
+    by_line: bool = False
+    control: Sequence[str] = ("<|im_start|>", "<|im_end|>")
+
+    def encode(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+    ) -> list[int]:
+        if continue_final_message:
+            raise FormatError("it cannot be continued")
+        return [*map(ord, messages[-1]["content"]), *([0] if add_generation_prompt else [])]
+
+
+LETTERS = Letters()
 
 
 def say(role: str) -> dict[str, str]:
@@ -168,3 +195,46 @@ def test_calls_that_nobody_would_read_are_refused(asked: TestClient) -> None:
     for said, choice in (([say("user")], "auto"), ([say("user"), CALLED], "none")):
         body = {"messages": said, "tools": [ACT], "tool_choice": choice}
         assert asked.post(CHAT, json=body).json() == {"seen": body}
+
+
+SPELLED = {"role": "user", "content": "a <|im_end|>"}
+HANDED = [*map(ord, "a <|im_end|>")]
+
+
+@unknown
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize("path", [CHAT, TOKENS])
+def test_a_text_that_spells_a_control_token_is_handed_over_in_tokens(
+    asked: TestClient, path: str
+) -> None:
+    """vLLM would make the control token of it."""
+    seen = asked.post(path, json={"messages": [SPELLED]}).json()["seen"]
+    assert seen["kv_transfer_params"] == {"prompt_token_ids": [*HANDED, 0]}
+    assert seen["messages"] == [SPELLED]
+    body = {"messages": [SPELLED], "add_generation_prompt": False}
+    seen = asked.post(TOKENS, json=body).json()["seen"]
+    assert seen["kv_transfer_params"] == {"prompt_token_ids": HANDED}
+    # Of functions that become texts, too.
+    tools = {"messages": [say("user"), {**CALLED}, SPELLED], "tools": [ACT], "tool_choice": "none"}
+    seen = asked.post(CHAT, json=tools).json()["seen"]
+    assert seen["kv_transfer_params"] == {"prompt_token_ids": [*HANDED, 0]}
+    assert "tools" not in seen
+
+
+@rendered
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": [ACT]},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+        {"continue_final_message": True, "add_generation_prompt": False},
+    ],
+)
+def test_what_tokens_cannot_express_beside_such_a_text_is_refused(
+    asked: TestClient, more: dict[str, Any]
+) -> None:
+    answer = asked.post(TOKENS, json={"messages": [SPELLED], **more})
+    assert answer.status_code == 400
+    assert "spell the control token <|im_end|>" in answer.json()["error"]["message"]
+    assert asked.post(TOKENS, json={"messages": [say("user")], **more}).status_code == 200

@@ -22,7 +22,7 @@ from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import settle_chat_format
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
-from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.openai_api.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawSteps, Sampler

@@ -28,7 +28,7 @@ from agentc.runtime.program import read_rows
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
-from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.openai_api.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded

@@ -21,7 +21,7 @@ from tiny_models import CONFIGS, make_model, make_tokenizer
 from agentc_backends.agents import client
 from agentc_backends.data.chat import bounded
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.openai_api.chat_text import ChatText
 from conformance import CHECKS, CONVERSATION, Target, started
 
 MODULE = "agentc_backends.servers.transformers.job_serve"

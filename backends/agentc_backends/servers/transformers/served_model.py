@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from agentc_backends.servers.openai_api.chat_text import ChatText
 from agentc_backends.servers.openai_api.text_model import (
     Choice,
     ReplyFailedError,
@@ -21,7 +22,6 @@ from agentc_backends.servers.openai_api.text_model import (
     Told,
 )
 from agentc_backends.servers.transformers.channel import EngineTask, Loaded, Result
-from agentc_backends.servers.transformers.chat_text import ChatText
 from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.servers.transformers.engine_client import EngineClient
 from agentc_backends.servers.transformers.guide import check_grammar

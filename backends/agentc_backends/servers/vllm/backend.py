@@ -14,6 +14,7 @@ from agentc.kinds.field import (
 )
 from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.servers.start_limit import start_field, start_limit
+from agentc_backends.servers.vllm.failures import CAUSES, NOISE
 from agentc_backends.servers.vllm.memory import server_memory
 from agentc_backends.software import VLLM, VLLM_CUDA
 
@@ -37,7 +38,9 @@ FIELDS: tuple[Field, ...] = (
     boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way; "
             "null: vLLM's choice on GPUs. vLLM 0.32 on a CPU dies of it when requests carry seeds, "
             "so null turns it off where no GPU is placed.", None, identity="placement"),
-    boolean("enforce_eager", "Do not capture graphs: starts faster, runs slower.", False,
+    boolean("enforce_eager", "Do not compile the model, nor capture graphs: starts faster, runs "
+            "slower; null: on where no GPU is placed, off where one is. Compiling for a CPU takes "
+            "40 CPU seconds at each start and a C++ compiler, for 5 to 18% of the speed.", None,
             identity="placement"),
     integer("tensor_parallel", "Devices that share each layer; null: 1, and over several nodes "
             "the GPUs of each.", None, minimum=1, nullable=True, identity="placement"),
@@ -54,7 +57,9 @@ FIELDS: tuple[Field, ...] = (
            minimum=0, identity="placement"),
     integer("cpu_kv_cache_gb", "Memory for keys and values when serving on a CPU, in GiB.", 1,
             minimum=1, identity="placement"),
-    integer("threads", "Threads when serving on a CPU.", 1, minimum=1, identity="placement"),
+    integer("threads", "Threads of each worker when serving on a CPU, each bound to a core that no "
+            "other server of the machine has; bound to none where too few cores are free.", 1,
+            minimum=1, identity="placement"),
     start_field(30.0),
 )  # fmt: skip
 _FLAGS = {
@@ -69,6 +74,8 @@ _FLAGS = {
     "max_num_batched_tokens": "--max-num-batched-tokens",
     "cpu_offload_gb": "--cpu-offload-gb",
 }
+_ON_CPUS = {"enable_chunked_prefill": False, "enforce_eager": True}
+"""What null means where no GPU is placed; where one is, vLLM chooses."""
 _SWITCHES = {
     "enable_prefix_caching": "enable-prefix-caching",
     "enable_chunked_prefill": "enable-chunked-prefill",
@@ -99,11 +106,14 @@ def _lease(options: OptionView) -> LeaseDraft:
         program += ["--enable-auto-tool-choice", "--tool-call-parser", options.text("tool_parser")]
     for name, switch in _SWITCHES.items():
         on = options.get(name)
-        if on is None and options.on_gpu:
+        if on is None and not options.on_gpu:
+            on = _ON_CPUS[name]
+        if on is None:
             continue
         program.append(f"--{switch}" if on else f"--no-{switch}")
     program += ["--no-trust-remote-code"]
-    threads = str(options.integer("threads"))
+    threads = options.integer("threads")
+    workers = tensor * pipeline // options.nodes
     return LeaseDraft(
         backend=BACKEND.id,
         version=BACKEND.version,
@@ -114,16 +124,21 @@ def _lease(options: OptionView) -> LeaseDraft:
         probe="/health",
         identity_check="model",
         variables={
-            "OMP_NUM_THREADS": threads,
+            "OMP_NUM_THREADS": str(threads),
+            # Threads that wait leave their core to others.
+            "OMP_WAIT_POLICY": "PASSIVE",
             "VLLM_CPU_KVCACHE_SPACE": str(options.integer("cpu_kv_cache_gb")),
             "VLLM_NO_USAGE_STATS": "1",
             "DO_NOT_TRACK": "1",
             "HF_HUB_OFFLINE": "1",
         },
         ready_timeout_s=start_limit(options),
+        causes=CAUSES,
+        noise=NOISE,
         capabilities=BACKEND.capabilities,
         ranks=None if options.nodes == 1 else _ranks(options.nodes, tensor, pipeline),
         devices=tensor * pipeline if options.on_gpu and options.nodes == 1 else 0,
+        cores=0 if options.on_gpu else threads * max(1, workers),
     )
 
 
@@ -153,7 +168,7 @@ def _ranks(nodes: int, tensor: int, pipeline: int) -> Ranks:
 
 BACKEND = ServerBackend(
     id="serve.vllm",
-    version=1,
+    version=2,
     doc="vLLM through its own command line: its CUDA build where placement has GPUs, else its "
     "CPU build.",
     software=VLLM,

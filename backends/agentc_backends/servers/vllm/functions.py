@@ -26,6 +26,19 @@ def format_tools(model: Path) -> TemplateTools:
     return load_encoder(model).format_tools()
 
 
+def has_function_texts(body: Mapping[str, Any]) -> bool:
+    """Whether a conversation has functions, calls or results, which a template has to write."""
+    said = _said(body)
+    calls = any(message.get("tool_calls") for message in said)
+    results = any(message.get("role") == "tool" for message in said)
+    return bool(body.get("tools") or calls or results)
+
+
+def _said(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = body.get("messages")
+    return [m for m in listed if isinstance(m, dict)] if isinstance(listed, list) else []
+
+
 class FunctionTexts:
     """Of one server. `model` is the folder of what it serves, which is read at the first request
     that has functions."""
@@ -40,12 +53,9 @@ class FunctionTexts:
         """The body of a chat, which `replies`, or of `/tokenize` with functions, calls and results
         as texts; None where vLLM shows them by itself, or there are none. Functions whose calls it
         is to read out of the reply stay in the body, too. Raises ApiError."""
-        listed = body.get("messages")
-        said = [m for m in listed if isinstance(m, dict)] if isinstance(listed, list) else []
-        calls = any(message.get("tool_calls") for message in said)
-        results = any(message.get("role") == "tool" for message in said)
-        if not (body.get("tools") or calls or results):
+        if not has_function_texts(body):
             return None
+        calls = any(message.get("tool_calls") for message in _said(body))
         unread = bool(body.get("tools")) and body.get("tool_choice") == "none"
         match self._found:
             case TemplateTools.RENDERED:

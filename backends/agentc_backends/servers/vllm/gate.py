@@ -1,5 +1,6 @@
 """Middleware inside vLLM's server: the token on every route, unknown request fields refused,
-functions shown under every chat format (`functions.py`).
+functions shown under every chat format (`functions.py`), control tokens in texts kept as text
+(`prompts.py`).
 
 vLLM guards only /v1 and ignores fields that it does not know; contracts.md, section 5, promises
 otherwise. Named by `--middleware` on the server's command line.
@@ -18,8 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentc_backends.servers.openai_api.access import naming, session_of
 from agentc_backends.servers.openai_api.values import ApiError, parsed
 from agentc_backends.servers.openai_api.wire import MAX_BODY_BYTES, require_bounded
-from agentc_backends.servers.vllm.functions import FunctionTexts
+from agentc_backends.servers.vllm.functions import FunctionTexts, has_function_texts
 from agentc_backends.servers.vllm.job_serve import served_model
+from agentc_backends.servers.vllm.prompts import PromptTokens
 
 _OPEN_PATHS = ("/health",)
 _CHAT = "/v1/chat/completions"
@@ -36,6 +38,7 @@ class Gate:
         self._known = _known_fields()
         model = served_model(sys.argv)
         self._functions = None if model is None else FunctionTexts(model)
+        self._prompts = None if model is None else PromptTokens(model)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -78,8 +81,19 @@ class Gate:
         require_bounded(fields)
         if self._functions is None or path not in _CONVERSATIONS:
             return body
+        return self._conversation(path, fields) or body
+
+    def _conversation(self, path: str, fields: dict[str, Any]) -> bytes | None:
+        """A conversation with functions as texts, or with the tokens of its prompt; None where vLLM
+        renders it as it is. Raises ApiError."""
+        assert self._functions is not None
+        assert self._prompts is not None
         written = self._functions.written(fields, replies=path == _CHAT)
-        return body if written is None else json.dumps(written).encode()
+        shown = fields if written is None else written
+        rendered = written is None and has_function_texts(fields)
+        handed = self._prompts.handed(shown, rendered=rendered)
+        changed = written if handed is None else handed
+        return None if changed is None else json.dumps(changed).encode()
 
 
 def _of_length(scope: Scope, length: int) -> Scope:

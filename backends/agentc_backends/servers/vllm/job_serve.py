@@ -7,8 +7,8 @@ looks for "cpu" in its version to know its platform; both are answered here.
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -16,14 +16,15 @@ from pathlib import Path
 from agentc.runtime.software.imported import report_at_exit
 from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.servers.vllm.machine import prepared
 
 
 def main() -> None:
     alias_distribution()
     report_at_exit()
-    with tempfile.TemporaryDirectory(prefix="agentc-template-") as folder:
+    with prepared(os.environ, sys.argv) as folder:
         try:
-            sys.argv += template_words(sys.argv, Path(folder))
+            sys.argv += template_words(sys.argv, folder)
         except FormatError as error:
             sys.exit(f"vllm: {error}")
         from vllm.entrypoints.cli.main import main as vllm_main

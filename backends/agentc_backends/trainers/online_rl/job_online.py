@@ -49,7 +49,7 @@ async def train(job: Job) -> None:
     require_gpus(job)
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
-    from agentc_backends.servers.transformers.chat_text import ChatText
+    from agentc_backends.servers.openai_api.chat_text import ChatText
     from agentc_backends.servers.transformers.checkpoint import (
         context_of,
         ends_of,

@@ -62,8 +62,8 @@ class DeviceLease:
         if len(self._descriptors) == self.count:
             return True
         try:
-            _prepare(self._folder)
-            choosing = _try_lock(self._folder / "choosing.lock")
+            prepare_locks(self._folder)
+            choosing = try_lock(self._folder / "choosing.lock")
             if choosing is None:
                 return False
             try:
@@ -100,7 +100,7 @@ class DeviceLease:
         for device in self._devices:
             if len(taken) == self.count:
                 break
-            descriptor = _try_lock(_path(self._folder, device))
+            descriptor = try_lock(_path(self._folder, device))
             if descriptor is not None:
                 taken.append((device, descriptor))
         if len(taken) < self.count:
@@ -134,9 +134,9 @@ def one_at_a_time(environ: Mapping[str, str], gpus: int) -> Iterator[StartGate]:
     descriptor: Optional[int] = None
     if gpus and machine_devices(environ):
         folder = lock_folder(environ)
-        _prepare(folder)
+        prepare_locks(folder)
         while descriptor is None:
-            descriptor = _try_lock(folder / "starting.lock")
+            descriptor = try_lock(folder / "starting.lock")
             if descriptor is None:
                 time.sleep(_LOOK_S)
     gate = StartGate(descriptor)
@@ -150,7 +150,7 @@ def _path(folder: Path, device: Device) -> Path:
     return folder / ("gpu-%s.lock" % device.identity.replace("/", "_"))
 
 
-def _prepare(folder: Path) -> None:
+def prepare_locks(folder: Path) -> None:
     """Anybody may add locks, and nobody may take away those of others. Raises OSError."""
     if not folder.exists():
         draft = folder.with_name(".%s.%d" % (folder.name, os.getpid()))
@@ -164,7 +164,7 @@ def _prepare(folder: Path) -> None:
         raise NotADirectoryError(20, "it is no folder", str(folder))
 
 
-def _try_lock(path: Path) -> Optional[int]:
+def try_lock(path: Path) -> Optional[int]:
     """A descriptor that holds the lock, or None while another one does. Raises OSError."""
     while True:
         descriptor = _open(path)

@@ -33,6 +33,8 @@ class Child:
         self.cpu_s = 0.0
         self.max_rss_mb = 0.0
         self.copy: Optional[_OutputCopy] = None
+        self.when_ended: List[Callable[[], None]] = []
+        """What the supervisor calls once it has ended the child and its group."""
         self._popen = popen
 
     def ended(self, status: int) -> None:
@@ -145,6 +147,8 @@ class Supervisor:
             if child.copy is not None:
                 child.copy.finish()
                 child.copy = None
+            while child.when_ended:
+                child.when_ended.pop()()
 
     def end_all(self, grace: float = 5.0) -> None:
         """End every child, and every process that descends from one."""

@@ -15,11 +15,10 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, Mapping, Optional, Sequence
 
 from agentc.runtime.machine import rendezvous
 from agentc.runtime.machine.supervise import Child, Supervisor
-from agentc.runtime.machine.terminal import printable
 from agentc.runtime.program import write_json
 from agentc.runtime.servers.job_leases import (
     LEASES_VARIABLE,
@@ -28,14 +27,20 @@ from agentc.runtime.servers.job_leases import (
     program_of,
     tell,
 )
+from agentc.runtime.servers.server_log import describe_log, last_lines, size_of
 from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.store.staging import remove_tree
+
+if TYPE_CHECKING:
+    from agentc.runtime.machine.core_lease import CoreLease
 
 GRACE_S = 10.0
 """How long a server may take to stop after SIGTERM."""
 LOOPBACK = "127.0.0.1"
 _PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
 _PORT_TRIES = 4
+_PORT_LINES = 400
+"""vLLM writes some hundred lines after the one that says so."""
 
 
 class LeaseError(Exception):
@@ -65,6 +70,8 @@ class LeasedServer:
         self.spec = spec
         self.model = model
         self.log = logs / (self.name + ".log")
+        self.log_begins = 0
+        """Where in its log the last start begins: logs are appended over attempts."""
         self.child: Optional[Child] = None
         self.ready_s = 0.0
         self.software: Dict[str, Any] = {}
@@ -83,6 +90,7 @@ class LeasedServer:
         self.imported = folder / "imported" / self.name
         self._host = host
         self._held: Optional[socket.socket] = None
+        self._cores: Optional[CoreLease] = None
 
     @property
     def remote(self) -> bool:
@@ -128,22 +136,27 @@ class LeasedServer:
             argv = server_ranks.command(self._ranks_file, argv, ranks)
         variables = {**self._variables, **fill_values(self.spec.get("variables") or {}, words)}
         variables["AGENTC_TOKEN"] = self.token
+        variables.update(self._take_cores())
         variables[FOLDER_VARIABLE] = str(self.imported)
         if self.needs:
             tell(self._leases_file, self.needs)
             variables[LEASES_VARIABLE] = str(self._leases_file)
         remove_tree(self.imported)
+        self.log_begins = size_of(self.log)
         try:
             self.child = supervisor.start(
                 self.name, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
             )
         except OSError as error:
             raise LeaseError("the %s server cannot be started: %s" % (self.role, error)) from None
+        if self._cores is not None:
+            self.child.when_ended.append(self._cores.release)
 
     def port_was_taken(self) -> bool:
         """Whether the server ended because somebody else took its port meanwhile."""
         return self.spec.get("port") == "held" and any(
-            sign in last_lines(self.log, 40).lower() for sign in _PORT_TAKEN
+            sign in last_lines(self.log, _PORT_LINES, self.log_begins).lower()
+            for sign in _PORT_TAKEN
         )
 
     def read_ready_file(self) -> bool:
@@ -183,6 +196,21 @@ class LeasedServer:
         self._held.bind((self._host, 0))
         port: int = self._held.getsockname()[1]
         return port
+
+    def _take_cores(self) -> Dict[str, str]:
+        """Cores of this machine that no other server has, where its program binds threads; over
+        several nodes it binds none: on each other ones may be free."""
+        count = int(self.spec.get("cores") or 0)
+        if not count or (self.spec.get("ranks") and rendezvous.allocated_nodes(os.environ) > 1):
+            return {}
+        # Imported late: few servers bind threads, and every job would pay for it.
+        from agentc.runtime.machine.core_lease import CORES_VARIABLE, CoreLease, allowed_cores
+        from agentc.runtime.machine.device_lease import lock_folder
+
+        if self._cores is None:
+            self._cores = CoreLease(lock_folder(os.environ))
+        cores = self._cores.acquire(count, allowed_cores())
+        return {CORES_VARIABLE: ",".join(map(str, cores))} if cores else {}
 
     def manifest(self) -> Dict[str, Any]:
         """What the manifest of the job says about this lease."""
@@ -290,9 +318,11 @@ def dead(leases: Sequence[LeasedServer]) -> Optional[LeasedServer]:
 def death_message(lease: LeasedServer) -> str:
     """What to tell people about a server that ended by itself."""
     status = lease.child.status if lease.child is not None else None
-    how = (
-        "was killed by signal %d" % -status if status and status < 0 else "exited with %s" % status
-    )
+    how = "exited with %s" % status
+    if status is not None and status < 0:
+        how = "was killed by signal %d" % -status
+    elif status == 0:
+        how = "exited with 0 while it was needed"
     return "the %s server (%s) %s%s" % (lease.role, lease.spec["backend"], how, _tail(lease))
 
 
@@ -301,25 +331,8 @@ def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> Dict
     return {name: fill([text], values)[0] for name, text in variables.items()}
 
 
-def last_lines(log: Path, count: int) -> str:
-    """The last lines of a log, safe to print, or "" when there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 65536))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return "\n".join(printable(text).splitlines()[-count:])
-
-
 def _tail(lease: LeasedServer) -> str:
-    if lease.remote:
-        return ""
-    lines = last_lines(lease.log, 20)
-    if not lines:
-        return "; it wrote no log (%s)" % lease.log
-    return "; its last lines (%s):\n%s" % (lease.log, lines)
+    return "" if lease.remote else describe_log(lease.log, lease.spec, lease.log_begins)
 
 
 class _Check:

@@ -156,6 +156,7 @@ class Host:
                 return 0
             message = lease.death_message(server)
             self.copy.clear()
+            lease.end_all([server], supervisor)  # what it has left, its cores too
             if number == RESTARTS:
                 break
             self._tell("restarting", message)
@@ -214,6 +215,7 @@ class Host:
                 "token": token,
                 "generation": self.generation,
                 "log": str(server.log),
+                "log_begins": server.log_begins,
                 "node": node_name(),
                 "software": {**server.software, **read_reports(server.imported)},
                 **server.account,

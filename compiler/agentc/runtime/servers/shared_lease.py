@@ -18,7 +18,7 @@ from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.program import read_json
 from agentc.runtime.servers import server_launch
 from agentc.runtime.servers.job_leases import kept_in, planned_facts
-from agentc.runtime.servers.lease import LeaseError, last_lines
+from agentc.runtime.servers.lease import LeaseError
 from agentc.runtime.servers.server_folder import (
     LOST_S,
     CopyFolder,
@@ -26,6 +26,7 @@ from agentc.runtime.servers.server_folder import (
     ServerFolder,
     modified,
 )
+from agentc.runtime.servers.server_log import describe_log
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile
 
@@ -200,7 +201,7 @@ class SharedLease:
         if now - self._missing_since.setdefault(name, now) < patience:
             return None
         reason = state.get("message") or "nothing is heard of it"
-        return "is not there: %s%s" % (reason, _tail(copy.path / "host.log"))
+        return "is not there: %s%s" % (reason, describe_log(copy.path / "host.log", {}))
 
     def _loss(self, copy: _Copy, sure: bool) -> Optional[str]:
         state = copy.folder.state()
@@ -209,7 +210,8 @@ class SharedLease:
             reason = str(state.get("message") or "was started again")
             return "%s: %s" % (where, reason)
         silent = self._renewal.now() - modified(copy.folder.beat_file)
-        tail = _tail(Path(str(copy.endpoint["log"])))
+        begins = int(copy.endpoint.get("log_begins") or 0)
+        tail = describe_log(Path(str(copy.endpoint["log"])), self.spec, begins)
         if silent > LOST_S:
             return "%s has not been heard of for %.0f s: its node or its process is gone%s" % (
                 where,
@@ -353,8 +355,3 @@ def _accepts(url: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _tail(log: Path) -> str:
-    lines = last_lines(log, 20)
-    return "; its last lines (%s):\n%s" % (log, lines) if lines else "; it wrote no log (%s)" % log

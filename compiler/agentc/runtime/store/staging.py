@@ -48,6 +48,8 @@ class Staging:
         self.history = Attempts(self.path / "attempts.jsonl")
         self.attempts = 0
         self.warning = ""
+        self.log_begins = 0
+        """Where this attempt begins in log.txt; where that ends until its program is started."""
         self._mark = ""
         self._id = name
 
@@ -65,6 +67,7 @@ class Staging:
     def _prepare(self, keep_data: bool) -> None:
         attempts = read_json(self.status_file).get("attempts")
         self.attempts = attempts if isinstance(attempts, int) else 0
+        self.log_begins = self._log_size()
         unpublished = self.publish / "data"
         if unpublished.is_dir() and not self.data.exists():
             unpublished.rename(self.data)
@@ -82,6 +85,7 @@ class Staging:
     def begin_attempt(self, job: Dict[str, Any]) -> None:
         """Write job.json and count the attempt."""
         self.attempts += 1
+        self.log_begins = self._log_size()
         self.history.begin()
         ending = self.path / "ending.json"  # how SLURM ended an attempt before this one
         for stale in (self.facts_file, self.progress_file, self.account_file, ending):
@@ -94,6 +98,9 @@ class Staging:
         descriptor = os.open(str(self.job_file), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             json.dump(job, out, ensure_ascii=False, sort_keys=True, indent=1)
+
+    def _log_size(self) -> int:
+        return self.log.stat().st_size if self.log.exists() else 0
 
     def facts(self) -> Dict[str, Any]:
         """What the program reported."""
@@ -115,6 +122,7 @@ class Staging:
             "message": message,
             "id": self._id,
             "attempts": self.attempts,
+            "log_begins": self.log_begins,
             "mark": self._mark,
             **({"warning": self.warning} if self.warning else {}),
             **late,
@@ -127,6 +135,13 @@ class Staging:
         """The object is published: nothing here is needed any more. What cannot be removed now
         (files that are open on a network file system stay under other names) is left to gc."""
         shutil.rmtree(str(self.path), ignore_errors=True)
+
+
+def attempt_begins(log: Path) -> int:
+    """Where in a job's log (`logs/log.txt`) its last attempt begins. The log is appended over
+    attempts, and the words of an earlier one are no cause of the last failure."""
+    begins = read_json(log.parents[1] / "status.json").get("log_begins")
+    return begins if isinstance(begins, int) else 0
 
 
 def remove_tree(path: Path) -> None:

@@ -41,6 +41,16 @@ class ChatText:
         self._control = tuple(str(token) for token in added.values() if token.special)
         self._tools_found: TemplateTools | None = None
 
+    @property
+    def by_line(self) -> bool:
+        """Whether texts become tokens one by one."""
+        return self._by_line
+
+    @property
+    def control(self) -> Sequence[str]:
+        """The control tokens that a text may spell."""
+        return self._control
+
     def encode(
         self,
         messages: Messages,
@@ -101,10 +111,10 @@ class ChatText:
 
     def _open_ended(self, messages: Messages) -> list[int]:
         """Tokens up to the end of the last message, which is to be continued."""
-        if self._format is None:
-            return self._pieces.ids(self._shipped(messages, continue_final_message=True))
         if self._spells_control(messages):
             raise FormatError("a message spells a control token; it cannot be continued")
+        if self._format is None:
+            return self._pieces.ids(self._shipped(messages, continue_final_message=True))
         segments = self._format.segments(messages)
         last = max(i for i, segment in enumerate(segments) if segment.content)
         if self._encoder is not None and self._by_line:

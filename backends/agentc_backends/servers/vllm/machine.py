@@ -1,0 +1,99 @@
+"""What a vLLM server uses of its machine: cores, caches, temporary files. `job_serve.py` sets it up
+before vLLM is imported, which reads these variables once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agentc.runtime.machine.core_lease import CORES_VARIABLE
+
+BIND_VARIABLE = "VLLM_CPU_OMP_THREADS_BIND"
+_CACHES = {
+    "VLLM_CACHE_ROOT": "vllm",
+    "TRITON_CACHE_DIR": "triton",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+}
+"""Where vLLM and its libraries keep what they have compiled, by default in the user's home."""
+_RUNS = "runs"
+
+
+def thread_binding(environ: Mapping[str, str], workers: int) -> str:
+    """The cores of each of a server's workers in vLLM's words, `0,1|2,3`. vLLM's own choice,
+    `auto`, binds every server of a machine to the same cores whatever OMP_NUM_THREADS says;
+    `nobind` leaves OMP_NUM_THREADS threads to the kernel, where no cores were leased."""
+    cores = [core for core in environ.get(CORES_VARIABLE, "").split(",") if core]
+    each, left = divmod(len(cores), workers)
+    if not each or left:
+        return "nobind"
+    return "|".join(",".join(cores[i * each : (i + 1) * each]) for i in range(workers))
+
+
+def workers_of(words: Sequence[str]) -> int:
+    """Workers that a command line of vLLM starts on this machine."""
+    sizes = [
+        _number(words, flag) for flag in ("--tensor-parallel-size", "--pipeline-parallel-size")
+    ]
+    return max(1, sizes[0] * sizes[1] // _number(words, "--nnodes"))
+
+
+def _number(words: Sequence[str], flag: str) -> int:
+    return int(words[words.index(flag) + 1]) if flag in words[:-1] else 1
+
+
+@contextmanager
+def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterator[Path]:
+    """Variables for vLLM, and a temporary folder of this server, which is removed at its end; those
+    of servers that were killed are removed with it."""
+    environ[BIND_VARIABLE] = thread_binding(environ, workers_of(words))
+    home = _own_folder(Path(tempfile.gettempdir()) / f"agentc-vllm-{os.getuid()}")
+    for name, folder in _CACHES.items():
+        environ.setdefault(name, str(home / folder))
+    runs = home / _RUNS
+    runs.mkdir(exist_ok=True)
+    _remove_stale(runs)
+    folder = Path(tempfile.mkdtemp(dir=runs))
+    held = _hold(folder)
+    # Rendezvous files and sockets of vLLM's processes; the path of a socket must be short.
+    environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _own_folder(path: Path) -> Path:
+    """The folder, made for this user only; a new one where somebody else has taken the name. What
+    is compiled is executed."""
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return path
+    return Path(tempfile.mkdtemp(prefix=path.name + "-"))
+
+
+def _hold(folder: Path) -> int:
+    """A lock for as long as this process lives."""
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _remove_stale(runs: Path) -> None:
+    for folder in runs.iterdir():
+        with suppress(OSError):
+            descriptor = os.open(folder / "lock", os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
