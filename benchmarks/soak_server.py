@@ -25,7 +25,7 @@ from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import lease_of
 from agentc.runtime.servers.job_leases import fill
-from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import code_directory, job_variables
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout

@@ -33,10 +33,12 @@ def played(
 ) -> Callable[..., tuple[dict[str, Any], str]]:
     """Facts and output of a rollout with this server and these rows beside its checkpoint."""
 
-    def play(policy: Started, rows: tuple[ScoredRow, ...]) -> tuple[dict[str, Any], str]:
+    def play(
+        policy: Started, rows: tuple[ScoredRow, ...], dtype: str = "float32"
+    ) -> tuple[dict[str, Any], str]:
         checkpoint = tmp_path / "checkpoint"
-        checkpoint.mkdir()
-        write_scored_rows(checkpoint, ScoredRows("float32", rows))
+        checkpoint.mkdir(exist_ok=True)
+        write_scored_rows(checkpoint, ScoredRows(dtype, rows))
         done = run_job(
             MODULE,
             SHORT,
@@ -78,6 +80,27 @@ def test_what_rounding_explains_is_not_warned_of(played: Any, scripted: Started)
     facts, _ = played(scripted, (row(12, 0.019),))
     assert facts["log_prob_agreement"]["mean"] == 0.019
     assert "warnings" not in facts
+
+
+@pytest.mark.parametrize("where", ["trainer", "checkpoint", "server"])
+def test_bfloat16_anywhere_explains_more(
+    where: str, played: Any, scripted: Started, tmp_path: Path
+) -> None:
+    """Means up to 0.021 were measured where nothing but bfloat16 differed."""
+    if where == "checkpoint":
+        (tmp_path / "checkpoint").mkdir()
+        (tmp_path / "checkpoint" / "config.json").write_text('{"dtype": "bfloat16"}')
+    if where == "server":
+        scripted.lease["identity"] = {"dtype": "bfloat16"}
+    dtype = "bfloat16" if where == "trainer" else "float32"
+    facts, _ = played(scripted, (row(12, 0.04),), dtype)
+    assert facts["log_prob_agreement"]["mean"] == 0.04
+    assert "warnings" not in facts
+
+
+def test_more_than_bfloat16_explains_is_warned_of(played: Any, scripted: Started) -> None:
+    facts, _ = played(scripted, (row(12, 0.06),), "bfloat16")
+    assert "rounding explains up to 0.05" in facts["warnings"][0]
 
 
 def test_rows_beyond_the_context_are_left_out(played: Any, scripted: Started) -> None:

@@ -31,9 +31,11 @@ from tests.torch.trl.jobs import (
 from tests.torch.trl.programs import run_program
 
 from agentc.runtime.program import Job
+from agentc.runtime.store.content import content_digest
 from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.common.agreement import LARGEST_MEAN, compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy
+from agentc_backends.data.models import job_path
 from agentc_backends.data.models.scored_rows import SCORED_FILE, read_scored_rows
 
 SERVER = "agentc_backends.servers.transformers.job_serve"
@@ -144,6 +146,18 @@ def test_rounding_to_16_bits_is_no_reason_to_warn(
     assert agreement["trainer_dtype"] == "bfloat16"
     assert 1e-4 < agreement["mean"] < LARGEST_MEAN
     assert "warnings" not in found
+
+
+def test_a_checkpoint_that_comes_back_by_its_path_is_compared(
+    trained: Trained, compared: Any, tmp_path: Path
+) -> None:
+    source = trained("sft") / "data"
+    config = {"path": str(source), "digest": content_digest(source), "chat_format": "tokenizer"}
+    job = make_job(tmp_path / "path", "model", config, {})
+    job_path.take(Job(job))
+    adopted = tmp_path / "path" / "data"
+    assert read_scored_rows(adopted) == read_scored_rows(source)
+    assert compared(adopted)["log_prob_agreement"]["max"] < 1e-4
 
 
 def test_other_weights_are_warned_of(trained: Trained, compared: Any, tmp_path: Path) -> None:

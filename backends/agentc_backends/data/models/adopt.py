@@ -15,6 +15,7 @@ from agentc_backends.data.models.checkpoint import (
     settle_chat_format,
     settle_tokenizer,
 )
+from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 WANTED = (
     "config.json",
@@ -31,6 +32,8 @@ WANTED = (
     "preprocessor_config.json",
     "processor_config.json",
     "video_preprocessor_config.json",
+    # Beside a checkpoint of a run: what its trainer gave some of its tokens.
+    SCORED_FILE,
     "*.safetensors",
     "*.safetensors.index.json",
 )

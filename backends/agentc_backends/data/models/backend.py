@@ -8,6 +8,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
 from agentc_backends.data.models.remote_code import REMOTE_CODE
+from agentc_backends.data.models.scored_rows import SCORED_FILE
 from agentc_backends.data.models.sources import from_directory, from_hub
 from agentc_backends.software import TORCH
 
@@ -86,7 +87,12 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     draft = _draft("path", view, {"chat_format": view.text("chat_format")})
     if view.flag(REMOTE_CODE.path):
         view.refusals.append(REMOTE_CODE)
-    return (from_directory(draft, context),)
+    draft = from_directory(draft, context)
+    # Part of the key only where they exist: without them the artifact is what it always was.
+    path = view.get("path")
+    if isinstance(path, str) and context.local_file(f"{path}/{SCORED_FILE}") is not None:
+        draft = replace(draft, extra_identity={**draft.extra_identity, "scored_rows": True})
+    return (draft,)
 
 
 def _draft(

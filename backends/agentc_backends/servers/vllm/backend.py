@@ -39,8 +39,9 @@ FIELDS: tuple[Field, ...] = (
             "null: vLLM's choice on GPUs. vLLM 0.32 on a CPU dies of it when requests carry seeds, "
             "so null turns it off where no GPU is placed.", None, identity="placement"),
     boolean("enforce_eager", "Do not compile the model, nor capture graphs: starts faster, runs "
-            "slower; null: on where no GPU is placed, off where one is. Compiling for a CPU takes "
-            "40 CPU seconds at each start and a C++ compiler, for 5 to 18% of the speed.", None,
+            "slower; null: on where no GPU is placed (but for `pipeline_parallel`, which needs "
+            "graphs there), off where one is. Compiling for a CPU takes 40 CPU seconds at each "
+            "start and a C++ compiler, for 5 to 18% of the speed.", None,
             identity="placement"),
     integer("tensor_parallel", "Devices that share each layer; null: 1, and over several nodes "
             "the GPUs of each.", None, minimum=1, nullable=True, identity="placement"),
@@ -74,8 +75,6 @@ _FLAGS = {
     "max_num_batched_tokens": "--max-num-batched-tokens",
     "cpu_offload_gb": "--cpu-offload-gb",
 }
-_ON_CPUS = {"enable_chunked_prefill": False, "enforce_eager": True}
-"""What null means where no GPU is placed; where one is, vLLM chooses."""
 _SWITCHES = {
     "enable_prefix_caching": "enable-prefix-caching",
     "enable_chunked_prefill": "enable-chunked-prefill",
@@ -104,10 +103,12 @@ def _lease(options: OptionView) -> LeaseDraft:
         program += ["--quantization", options.text("quantization")]
     if options.text("tool_parser") != "none":
         program += ["--enable-auto-tool-choice", "--tool-call-parser", options.text("tool_parser")]
+    # What null means where no GPU is placed; where one is, vLLM chooses.
+    on_cpus = {"enable_chunked_prefill": False, "enforce_eager": pipeline == 1}
     for name, switch in _SWITCHES.items():
         on = options.get(name)
         if on is None and not options.on_gpu:
-            on = _ON_CPUS[name]
+            on = on_cpus[name]
         if on is None:
             continue
         program.append(f"--{switch}" if on else f"--no-{switch}")

@@ -59,14 +59,14 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
     runs = home / _RUNS
     runs.mkdir(exist_ok=True)
     _remove_stale(runs)
-    folder = Path(tempfile.mkdtemp(dir=runs))
-    held = _hold(folder)
+    own = Path(tempfile.mkdtemp(dir=runs))
+    held = _hold(own)
     # Rendezvous files and sockets of vLLM's processes; the path of a socket must be short.
-    environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    environ["TMPDIR"] = tempfile.tempdir = str(own)
     try:
-        yield folder
+        yield own
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
         os.close(held)
 
 

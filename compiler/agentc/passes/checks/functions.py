@@ -67,10 +67,11 @@ FUNCTIONS: tuple[Rule, ...] = (
         code=Code(
             "AGC785",
             "a server that may not show functions",
-            "Under `reply_format: tools` the model is shown a function and calls it. A server "
-            "whose chat template has no place for functions leaves them out without a word, and "
-            "one that reads calls by itself gives other texts than the model wrote: the policy "
-            "would act, and be trained, behind other prompts than the spec says.",
+            "Under `reply_format: tools` the model is shown a function and calls it. "
+            "`serve.vllm` and `serve.transformers` show functions under every chat template and "
+            "leave calls as the model wrote them. An external endpoint may leave functions out "
+            "without a word, and reads calls by itself, which gives other texts than the model "
+            "wrote: the policy would act, and be trained, on other prompts than the spec says.",
         ),
         kinds=kinds_where(lambda kind: "server" in kind.uses),
         check=functions_shown,

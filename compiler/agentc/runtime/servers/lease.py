@@ -99,14 +99,15 @@ class LeasedServer:
 
     @property
     def endpoint(self) -> Dict[str, Any]:
-        """`{"url", "token", "model", "log", "client"}` for the job file."""
+        """`{"url", "token", "model", "log", "client", "identity"}` for the job file."""
         found: Dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
         if self.spec.get("served_name"):
             found["model"] = self.spec["served_name"]
         if not self.remote:
             found["log"] = str(self.log)
-        if self.spec.get("client"):
-            found["client"] = self.spec["client"]
+        for name in ("client", "identity"):
+            if self.spec.get(name):
+                found[name] = self.spec[name]
         return found
 
     def start(self, supervisor: Supervisor) -> None:

@@ -99,8 +99,9 @@ class SharedLease:
         }
         if self.spec.get("served_name"):
             found["model"] = self.spec["served_name"]
-        if self.spec.get("client"):
-            found["client"] = self.spec["client"]
+        for name in ("client", "identity"):
+            if self.spec.get(name):
+                found[name] = self.spec[name]
         return found
 
     def ready(self, every: bool) -> bool:
