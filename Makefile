@@ -22,7 +22,7 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-cluster long-torch test-slurm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,11 +75,20 @@ test-fast-and-slow: test-fast
 test-cluster-and-torch: test-cluster
 	$(MAKE) --no-print-directory test-torch
 
-test-long: environments-all environments-long environments-trackers .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings
-	$(MAKE) --no-print-directory --keep-going long-runs long-cluster long-torch
+test-long: environments-all environments-long environments-trackers environments-vllm .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings, vLLM
+	$(MAKE) --no-print-directory --keep-going long-runs long-vllm long-cluster long-torch
 
-long-runs: environments-all environments-long environments-trackers
+long-runs: environments-all environments-long environments-trackers environments-vllm
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0 $(call MARKED,long)
+
+# Those marked `long` besides are among the runs.
+long-vllm: export AGENTC_REQUIRE_SOFTWARE = 1
+long-vllm: environments environments-vllm
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'vllm and not long' -rs --durations=0 $(call MARKED,vllm)
+
+test-vllm: export AGENTC_REQUIRE_SOFTWARE = 1
+test-vllm: environments environments-long environments-vllm ## the tests of vLLM, on its CPU build (fifteen minutes on an idle machine)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m vllm -rs --durations=0 $(call MARKED,vllm)
 
 long-cluster: environments
 	$(BIN)/pytest -m 'long and slurm' -rs --durations=0 $(call MARKED,slurm)

@@ -22,6 +22,7 @@ OTHER: dict[tuple[str, str], Any] = {
     ("serve.openai", "api_key"): {"secret": "MY_KEY"},
     ("serve.scripted", "rules"): [{"reply": "hello"}],
     ("serve.transformers", "rerank"): {"candidates": 3},
+    ("serve.vllm", "enforce_eager"): False,  # where no GPU is placed, null means on
 }
 
 
