@@ -66,6 +66,31 @@ def test_dead_server_fails_the_job_with_its_last_words(rollout: TinyPlan) -> Non
     assert "fell off the bus" in said
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        (
+            "--sick-after-calls",
+            'is broken: GET /health answers 503 {"error": "the engine is dead"}',
+        ),
+        ("--hang-after-calls", "hangs: for "),
+    ],
+)
+def test_server_that_serves_no_more_fails_the_job_though_it_lives(
+    rollout: TinyPlan, argument: str, words: str
+) -> None:
+    """Its client is kept waiting meanwhile: it would have patience for ever."""
+    lease = rollout.lease(arguments=[argument, "2"], silence_s=1.0)
+    rollout.job(
+        "act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=9999, delay=0.1
+    )
+    done = rollout.run("act")
+    assert done.returncode == 1
+    assert f"the policy server (serve.tiny) {words}" in done.stderr
+    assert "serving on 127.0.0.1" in done.stderr
+
+
 def test_server_that_dies_at_once_shows_its_last_words(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--die-at-once"])
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])

@@ -66,6 +66,9 @@ class LeaseDraft:
     started, and its program finds them in the file that AGENTC_LEASES names (`{role: lease}`, each
     as in a job's file). Such a server is started by each job for itself.
 
+    `silence_s` is how long the running server may leave requests of `probe` without an answer before
+    it counts as hung, what it waits for a core of a busy machine aside; 0: it is not asked.
+
     `causes` are regular expressions that find the reason in the log of a server that did not start
     or that died: the first line that matches the first of them that any line matches is shown, its
     group `cause` where it has one. Lines that match one of `noise` are left out of the last lines.
@@ -98,6 +101,7 @@ class LeaseDraft:
     variables: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 300.0
+    silence_s: float = 0.0
     causes: tuple[str, ...] = ()
     noise: tuple[str, ...] = ()
     served_name: str = "policy"

@@ -13,6 +13,8 @@ from agentc.preflight.finding import PreflightFinding
 from agentc.runtime.machine.prologue import memory_limit
 
 _MIB = 2**20
+KEYS_AND_VALUES = "keys and values"
+"""Their name among the parts of a server's memory (`agentc.memory.serving`)."""
 _SPARE = 1.1
 """What jobs are asked for above what is expected: less than that is a warning, less than what is
 expected a problem."""
@@ -79,7 +81,21 @@ def _main(
             about=_stages(jobs),
             fix=f"leave mem_mb out there, or ask for {needed}",
         )
-    if asked is None and machine is not None and machine[0] < least:
+    if machine is None:
+        return
+    fixed = 0 if jobs[0]["memory"]["gpus"] else round(_fixed(jobs[0]) / _MIB)
+    if fixed > machine[0]:
+        # No estimate: the server takes all of it at its start.
+        yield PreflightFinding(
+            check="memory",
+            verdict="problem",
+            message=f"{int(machine[0])} MiB here ({machine[1]}), and the keys and values of the "
+            f"model of {stage} alone take {fixed} MiB",
+            about=_stages(jobs),
+            fix="lower the server's setting for them (`cpu_kv_cache_gb` of `backend: vllm`, "
+            "`max_model_len`), or run it where there is more memory",
+        )
+    elif asked is None and machine[0] < least:
         yield PreflightFinding(
             check="memory",
             verdict="warning",
@@ -88,6 +104,11 @@ def _main(
             about=_stages(jobs),
             fix="run it where there is more, or with a smaller model or shorter rows",
         )
+
+
+def _fixed(job: Mapping[str, Any]) -> int:
+    """Bytes for keys and values, of a job with a server."""
+    return int(job["memory"]["parts"].get(KEYS_AND_VALUES, 0))
 
 
 def _stages(jobs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

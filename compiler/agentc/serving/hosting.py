@@ -130,6 +130,7 @@ def _spec(draft: LeaseDraft) -> dict[str, Any]:
         "secrets": dict(draft.secrets),
         "variables": dict(draft.variables),
         "ready_timeout_s": draft.ready_timeout_s,
+        "silence_s": draft.silence_s,
         "causes": [*draft.causes],
         "noise": [*draft.noise],
     }

@@ -24,6 +24,8 @@ parser.add_argument("--never-ready", action="store_true")
 parser.add_argument("--no-completions", action="store_true")
 parser.add_argument("--deaf", action="store_true", help="ignores SIGTERM")
 parser.add_argument("--fork", help="leaves daemons behind, which write this file in the end")
+parser.add_argument("--sick-after-calls", type=int, default=-1, help="/health answers 503 then")
+parser.add_argument("--hang-after-calls", type=int, default=-1, help="/health has no answer then")
 parser.add_argument("--stuck-route", default="", help="answers there after hours")
 parser.add_argument("--identity", default="{}")
 parser.add_argument("--facts", default="{}", help="what its /meta notes besides")
@@ -88,6 +90,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.path == "/health":
+            if 0 < options.hang_after_calls <= calls:
+                time.sleep(6000)
+            if 0 < options.sick_after_calls <= calls:
+                self.reply(503, {"error": "the engine is dead"})
+                return
             self.reply(503 if options.never_ready else 200, {})
         elif self.allowed():
             if self.path == "/v1/models":

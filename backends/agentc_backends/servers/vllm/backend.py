@@ -134,6 +134,8 @@ def _lease(options: OptionView) -> LeaseDraft:
             "HF_HUB_OFFLINE": "1",
         },
         ready_timeout_s=start_limit(options),
+        silence_s=300.0,
+        causes=CAUSES,
         causes=CAUSES,
         noise=NOISE,
         capabilities=BACKEND.capabilities,

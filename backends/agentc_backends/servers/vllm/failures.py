@@ -13,6 +13,7 @@ _ERROR = (
 _LOGGED = r"ERROR \S+ \S+ \[[^\]]*\] "
 
 CAUSES = (
+    r"^vllm: (?P<cause>.+)",  # said by job_serve.py before vLLM is started
     rf"^\((?:\w*Worker|EngineCore)\S* pid=\d+\) (?:{_LOGGED})?{_ERROR}",
     r"ERROR .*(?P<cause>Worker proc \S+ died unexpectedly)",
     # Settings that vLLM refuses before there is an engine, in the words of pydantic.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -23,7 +24,8 @@ from agentc_backends.servers.vllm.functions import FunctionTexts, has_function_t
 from agentc_backends.servers.vllm.job_serve import served_model
 from agentc_backends.servers.vllm.prompts import PromptTokens
 
-_OPEN_PATHS = ("/health",)
+_HEALTH = "/health"
+_OPEN_PATHS = (_HEALTH,)
 _CHAT = "/v1/chat/completions"
 _CONVERSATIONS = (_CHAT, "/tokenize")
 
@@ -60,6 +62,8 @@ class Gate:
                 if shown is not body:
                     scope = _of_length(scope, len(shown))
                 receive = _replayed(shown, receive)
+            elif scope["path"] == _HEALTH:
+                await _answer_of_engine(scope)
         await self._app(scope, receive, send)
 
     def _session(self, scope: Scope) -> bytes | None:
@@ -100,6 +104,16 @@ def _of_length(scope: Scope, length: int) -> Scope:
     """The request's scope with the length of another body."""
     kept = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     return {**scope, "headers": [*kept, (b"content-length", str(length).encode())]}
+
+
+async def _answer_of_engine(scope: Scope) -> None:
+    """Wait until the engine answers a question, which it does between two passes of its model: a
+    worker that hangs keeps whoever asks for its health waiting. vLLM itself only knows whether the
+    process lives; of a dead one it says so."""
+    engine = getattr(getattr(scope.get("app"), "state", None), "engine_client", None)
+    if engine is not None:
+        with suppress(Exception):
+            await engine.is_sleeping()
 
 
 def _known_fields() -> dict[str, frozenset[str]]:

@@ -13,15 +13,17 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+from agentc.runtime.machine.prologue import memory_limit
 from agentc.runtime.software.imported import report_at_exit
 from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.servers.vllm.machine import prepared
+from agentc_backends.servers.vllm.machine import prepared, require_memory
 
 
 def main() -> None:
     alias_distribution()
     report_at_exit()
+    require_memory(os.environ, _memory_mib())
     with prepared(os.environ, sys.argv) as folder:
         try:
             sys.argv += template_words(sys.argv, folder)
@@ -30,6 +32,11 @@ def main() -> None:
         from vllm.entrypoints.cli.main import main as vllm_main
 
         vllm_main()
+
+
+def _memory_mib() -> float | None:
+    limit = memory_limit(os.environ)
+    return None if limit is None else limit[0]
 
 
 def template_words(words: Sequence[str], folder: Path) -> list[str]:

@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from agentc.runtime.machine.core_lease import CORES_VARIABLE
 
+CACHE_VARIABLE = "VLLM_CPU_KVCACHE_SPACE"
 BIND_VARIABLE = "VLLM_CPU_OMP_THREADS_BIND"
 _CACHES = {
     "VLLM_CACHE_ROOT": "vllm",
@@ -46,6 +48,17 @@ def workers_of(words: Sequence[str]) -> int:
 
 def _number(words: Sequence[str], flag: str) -> int:
     return int(words[words.index(flag) + 1]) if flag in words[:-1] else 1
+
+
+def require_memory(environ: Mapping[str, str], there: float | None) -> None:
+    """Exit at once where the memory for keys and values is more than there is, in MiB: vLLM says so
+    after its other preparations, which take minutes on a busy machine."""
+    wanted = environ.get(CACHE_VARIABLE, "")
+    if there is not None and wanted.isdigit() and int(wanted) * 1024 > there:
+        sys.exit(
+            f"vllm: cpu_kv_cache_gb is {wanted}, and there are {there / 1024:.1f} GiB of memory; "
+            f"lower it (a GiB holds the keys and values of thousands of tokens)"
+        )
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from agentc.runtime.store.staging import remove_tree
 
 if TYPE_CHECKING:
     from agentc.runtime.machine.core_lease import CoreLease
+    from agentc.runtime.servers.health_watch import HealthWatch
 
 GRACE_S = 10.0
 """How long a server may take to stop after SIGTERM."""
@@ -91,6 +92,7 @@ class LeasedServer:
         self._host = host
         self._held: Optional[socket.socket] = None
         self._cores: Optional[CoreLease] = None
+        self._watch: Optional[HealthWatch] = None
 
     @property
     def remote(self) -> bool:
@@ -213,6 +215,23 @@ class LeasedServer:
         cores = self._cores.acquire(count, allowed_cores())
         return {CORES_VARIABLE: ",".join(map(str, cores))} if cores else {}
 
+    def watch(self) -> None:
+        """From now on, ask it for its health, where its lease says how long it may be silent."""
+        silence_s = float(self.spec.get("silence_s") or 0.0)
+        if not silence_s or self.child is None:
+            return
+        # Imported late: few servers are asked.
+        from agentc.runtime.servers.health_watch import HealthWatch
+
+        self._watch = HealthWatch(self, silence_s)
+        self.child.when_ended.append(self._watch.end)
+        self._watch.begin()
+
+    @property
+    def fault(self) -> Optional[str]:
+        """What is wrong with it while its process lives."""
+        return None if self._watch is None else self._watch.fault
+
     def manifest(self) -> Dict[str, Any]:
         """What the manifest of the job says about this lease."""
         found = planned_facts(self.spec)
@@ -288,6 +307,9 @@ def _start_wave(
             return over() or all(check.done for check in checks)
 
         supervisor.wait(settled, every=0.05)
+        for check in checks:
+            if check.done:
+                check.lease.watch()
         return all(check.done for check in checks)
     finally:
         for check in checks:
@@ -309,21 +331,23 @@ def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
 
 
 def dead(leases: Sequence[LeasedServer]) -> Optional[LeasedServer]:
-    """The first server that has ended, or None."""
+    """The first server that has ended or does not serve any more, or None."""
     for lease in leases:
-        if lease.child is not None and lease.child.status is not None:
+        if lease.child is not None and (lease.child.status is not None or lease.fault):
             return lease
     return None
 
 
 def death_message(lease: LeasedServer) -> str:
-    """What to tell people about a server that ended by itself."""
+    """What to tell people about a server that ended by itself, or serves no more."""
     status = lease.child.status if lease.child is not None else None
     how = "exited with %s" % status
     if status is not None and status < 0:
         how = "was killed by signal %d" % -status
     elif status == 0:
         how = "exited with 0 while it was needed"
+    elif status is None and lease.fault:
+        how = lease.fault
     return "the %s server (%s) %s%s" % (lease.role, lease.spec["backend"], how, _tail(lease))
 
 

@@ -1,0 +1,68 @@
+"""Asks a running server for its health, so that one that is broken or hangs is noticed early.
+
+The death of its process is the supervisor's to notice. A server whose engine is dead or stuck may
+live on and keep its clients waiting for as long as they have patience. Neighbour: `lease.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Optional
+
+from agentc.runtime.machine.process import seconds_without_core
+
+if TYPE_CHECKING:
+    from agentc.runtime.servers.lease import LeasedServer
+
+_EVERY_S = 5.0
+_ASK_S = 10.0
+_REFUSALS = 3
+"""A server that answers otherwise than 200 so often in a row is broken."""
+
+
+class HealthWatch:
+    """A thread for one server, from when it is ready to when it ends. `fault` says what is wrong."""
+
+    def __init__(self, lease: LeasedServer, silence_s: float, every_s: float = _EVERY_S) -> None:
+        """`silence_s` is how long it may give no answer, what it waits for a core aside."""
+        self.fault: Optional[str] = None
+        self._lease = lease
+        self._silence_s = silence_s
+        self._every_s = every_s
+        self._stop = threading.Event()
+
+    def begin(self) -> None:
+        """Start asking."""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def end(self) -> None:
+        """Stop asking."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        from agentc.runtime.servers.probe import NotReadyError, request, shortened
+
+        path = str(self._lease.spec["probe"])
+        heard, waited, refusals = time.monotonic(), self._without_core(), 0
+        while not self._stop.wait(self._every_s):
+            now = time.monotonic()
+            try:
+                status, answer = request(self._lease, "GET", path, None, _ASK_S, now + _ASK_S)
+            except NotReadyError as error:
+                silent = time.monotonic() - heard
+                # Looked up when it matters: it takes a walk through /proc.
+                if silent > self._silence_s + self._without_core() - waited:
+                    self.fault = "hangs: for %.0f s there is %s" % (silent, error)
+                    return
+                continue
+            heard, waited = time.monotonic(), self._without_core()
+            refusals = 0 if status == 200 else refusals + 1
+            if refusals == _REFUSALS:
+                said = shortened(answer) if answer else ""
+                self.fault = "is broken: GET %s answers %d %s" % (path, status, said)
+                return
+
+    def _without_core(self) -> float:
+        child = self._lease.child
+        return 0.0 if child is None else seconds_without_core(child.pid)
