@@ -66,8 +66,8 @@ class LeaseDraft:
     started, and its program finds them in the file that AGENTC_LEASES names (`{role: lease}`, each
     as in a job's file). Such a server is started by each job for itself.
 
-    `silence_s` is how long the running server may leave requests of `probe` without an answer before
-    it counts as hung, what it waits for a core of a busy machine aside; 0: it is not asked.
+    `silence_s` is how long the running server may leave requests of `probe` without an answer
+    before it counts as hung, what it waits for a core of a busy machine aside; 0: nobody asks it.
 
     `causes` are regular expressions that find the reason in the log of a server that did not start
     or that died: the first line that matches the first of them that any line matches is shown, its

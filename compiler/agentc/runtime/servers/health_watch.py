@@ -22,14 +22,14 @@ _REFUSALS = 3
 
 
 class HealthWatch:
-    """A thread for one server, from when it is ready to when it ends. `fault` says what is wrong."""
+    """A thread for one server, from when it is ready until it ends. `fault` says what is wrong."""
 
-    def __init__(self, lease: LeasedServer, silence_s: float, every_s: float = _EVERY_S) -> None:
+    def __init__(self, lease: LeasedServer, silence_s: float) -> None:
         """`silence_s` is how long it may give no answer, what it waits for a core aside."""
         self.fault: Optional[str] = None
         self._lease = lease
         self._silence_s = silence_s
-        self._every_s = every_s
+        self._every_s = min(_EVERY_S, silence_s / _REFUSALS)
         self._stop = threading.Event()
 
     def begin(self) -> None:
@@ -41,14 +41,16 @@ class HealthWatch:
         self._stop.set()
 
     def _run(self) -> None:
-        from agentc.runtime.servers.probe import NotReadyError, request, shortened
+        from agentc.runtime.servers.job_leases import shortened
+        from agentc.runtime.servers.probe import NotReadyError, request
 
+        most_s = min(_ASK_S, self._silence_s)
         path = str(self._lease.spec["probe"])
         heard, waited, refusals = time.monotonic(), self._without_core(), 0
         while not self._stop.wait(self._every_s):
             now = time.monotonic()
             try:
-                status, answer = request(self._lease, "GET", path, None, _ASK_S, now + _ASK_S)
+                status, answer = request(self._lease, "GET", path, None, most_s, now + most_s)
             except NotReadyError as error:
                 silent = time.monotonic() - heard
                 # Looked up when it matters: it takes a walk through /proc.
