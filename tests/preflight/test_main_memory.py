@@ -29,3 +29,40 @@ def test_equal_trainings_are_told_of_together(monkeypatch: pytest.MonkeyPatch) -
     assert message.endswith(" MiB")
     # Eight processes that each load eight billion float32 weights: 257 GB.
     assert int(message.split()[-2]) == pytest.approx(8 * 8.03e9 * 4 / 2**20, rel=0.05)
+
+
+SERVED = """\
+agentc: 1
+name: demo
+environments:
+  craft: {backend: textcraft, max_expert_steps: 4}
+models:
+  tiny: {backend: scratch, corpus: expert, chat_format: chatml}
+servers:
+  local: {backend: vllm, cpu_kv_cache_gb: GIB}
+prompts:
+  react: {instruction: Craft the goal.}
+stages:
+  expert: {kind: expert, split: train, limit: 4}
+  score: {kind: evaluate, policy: tiny, split: test, decode: {max_tokens: 16}}
+"""
+
+
+@pytest.mark.parametrize(("gib", "refused"), [(64, True), (8, False)])
+def test_keys_and_values_beyond_the_machine_are_a_problem(
+    gib: int, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """vLLM takes them whole at its start: 64 GiB on 24 are no matter of an estimate."""
+    monkeypatch.setattr(memory, "memory_limit", lambda variables: (24_000.0, "this machine"))
+    path = tmp_path / "spec.yaml"
+    path.write_text(SERVED.replace("GIB", str(gib)))
+    plan = compile_spec(path, {}, load_backends()).plan
+    assert plan is not None
+    settled = settle_plan(plan_document(plan), None)
+    found = [each for each in check_memory(settled, here=True) if each.check == "memory"]
+    assert [each.verdict for each in found] == ["problem"] * refused
+    if refused:
+        assert "take 65536 MiB" in found[0].message
+        assert "cpu_kv_cache_gb" in str(found[0].fix)
+    # Jobs that go to a queue have another machine's memory.
+    assert not any(each.check == "memory" for each in check_memory(settled, here=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -228,6 +229,53 @@ def test_stolen_port_is_replaced_by_another(rollout: TinyPlan, tmp_path: Path) -
     done = rollout.run("act")
     assert done.returncode == 0, done.stderr
     assert count.read_text() == "xx"
+
+
+WORKER = """
+import mmap, sys, time
+held = bytearray(96 << 20)
+file = open(sys.argv[1], "w+b")
+file.truncate(4096)
+shared = mmap.mmap(file.fileno(), 4096)
+while time.process_time() < 1.0: pass
+print("ready", flush=True)
+time.sleep(6000)
+"""
+
+
+def test_a_servers_workers_are_counted_and_leave_no_shared_memory(
+    rollout: TinyPlan, tmp_path: Path
+) -> None:
+    """They are killed and nobody waits for them, as those of vLLM."""
+    server = Path(__file__).parents[1] / "support" / "programs" / "server.py"
+    shared, other = (Path(f"/dev/shm/agentc-test-{os.getpid()}-{name}") for name in ("a", "b"))
+    program = tmp_path / "with_worker.py"
+    program.write_text(
+        "import mmap, runpy, subprocess, sys\n"
+        f"words = [sys.executable, '-c', {WORKER!r}, {str(shared)!r}]\n"
+        "worker = subprocess.Popen(words, stdout=subprocess.PIPE)\n"
+        "worker.stdout.readline()\n"
+        f"file = open({str(other)!r}, 'r+b')\n"
+        "held = mmap.mmap(file.fileno(), 4096)\n"
+        f"runpy.run_path({str(server)!r}, run_name='__main__')\n"
+    )
+    lease = rollout.lease()
+    lease["program"][0] = str(program)
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    try:
+        with other.open("w+b") as file:
+            file.truncate(4096)
+            with mmap.mmap(file.fileno(), 4096):
+                done = rollout.run("act")
+        assert done.returncode == 0, done.stderr
+        (described,) = rollout.manifest("act")["leases"]
+        assert described["cpu_s"] > 1.0
+        assert described["max_rss_mb"] > 96
+        assert not shared.exists()
+        assert other.exists(), "another process had it mapped"
+    finally:
+        for path in (shared, other):
+            path.unlink(missing_ok=True)
 
 
 def test_held_ports_are_not_given_to_others(plan: TinyPlan, tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import LeaseDraft, OptionView
+from agentc.runtime.servers.server_log import find_cause
 from agentc_backends.servers.vllm.backend import BACKEND as VLLM
-from agentc_backends.servers.vllm.machine import prepared
+from agentc_backends.servers.vllm.failures import CAUSES
+from agentc_backends.servers.vllm.machine import prepared, require_memory
 
 
 @pytest.mark.parametrize(
@@ -106,3 +108,14 @@ def test_compiled_code_is_not_taken_from_others(
         folder = Path(environ["VLLM_CACHE_ROOT"]).parent
     assert folder.name.startswith(f"agentc-vllm-{os.getuid()}-")
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_more_memory_than_there_is_is_refused_before_vllm_is_started() -> None:
+    with pytest.raises(SystemExit) as said:
+        require_memory({"VLLM_CPU_KVCACHE_SPACE": "64"}, 24_000.0)
+    assert "cpu_kv_cache_gb is 64, and there are 23.4 GiB of memory" in str(said.value)
+    log = [str(said.value)]
+    assert find_cause(log, CAUSES).startswith("cpu_kv_cache_gb is 64")
+    for there in (24_000.0, None):
+        require_memory({"VLLM_CPU_KVCACHE_SPACE": "8"}, there)
+    require_memory({"VLLM_CPU_KVCACHE_SPACE": "64"}, None)

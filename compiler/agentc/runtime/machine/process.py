@@ -16,7 +16,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 if TYPE_CHECKING:
     from agentc.runtime.store.keeper import Heartbeat
@@ -101,7 +101,7 @@ def seconds_without_core(group: int) -> float:
     """The longest that one thread of this process group was ready to run and no core took it up:
     what a busy machine has kept it waiting; 0 where the kernel does not tell."""
     longest = 0
-    for pid in _all_processes():
+    for pid in all_processes():
         with suppress(OSError, ValueError, IndexError):
             if os.getpgid(pid) == group:
                 for task in Path("/proc/%d/task" % pid).iterdir():
@@ -109,11 +109,24 @@ def seconds_without_core(group: int) -> float:
     return longest / 1e9
 
 
+def group_usage(group: int) -> Tuple[float, float]:
+    """CPU seconds of the processes of a group so far, children that they have waited for included,
+    and the sum of the largest main memory of each, in MiB."""
+    ticks, peak = 0, 0
+    for pid in all_processes():
+        with suppress(OSError, ValueError, IndexError):
+            if os.getpgid(pid) == group:
+                ticks += sum(map(int, _status_fields(pid)[11:15]))
+                status = Path("/proc/%d/status" % pid).read_bytes()
+                peak += int(status.split(b"VmHWM:", 1)[1].split(None, 1)[0])
+    return ticks / os.sysconf("SC_CLK_TCK"), peak / 1024.0
+
+
 def marks() -> Dict[int, str]:
     """The mark of every process (of this user) that carries one."""
     begins = (MARK_VARIABLE + "=").encode()
     found = {}
-    for pid in _all_processes():
+    for pid in all_processes():
         for word in _environment(pid):
             if word.startswith(begins):
                 found[pid] = word[len(begins) :].decode("utf-8", "replace")
@@ -169,7 +182,7 @@ def children() -> Set[int]:
         lists = []
     if lists:
         return {int(pid) for text in lists for pid in text.split()}
-    return {pid for pid in _all_processes() if parent_of(pid) == me}
+    return {pid for pid in all_processes() if parent_of(pid) == me}
 
 
 class Watchdog:
@@ -222,7 +235,8 @@ def _watch(read: int, name: str, parent: int, keeper: Optional[Heartbeat]) -> No
         os._exit(0)
 
 
-def _all_processes() -> List[int]:
+def all_processes() -> List[int]:
+    """Numbers of all processes of this machine."""
     if not _LINUX:
         return []
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from agentc.runtime.machine import process
+from agentc.runtime.machine import process, shared_memory
 from agentc.runtime.machine.redact import REPLACEMENT, Redactor
 from agentc.runtime.machine.stopping import STOPPING, StoppedError
 from agentc.runtime.store.keeper import Heartbeat
@@ -36,6 +36,14 @@ class Child:
         self.when_ended: List[Callable[[], None]] = []
         """What the supervisor calls once it has ended the child and its group."""
         self._popen = popen
+
+    def measure(self) -> None:
+        """Note what its whole group has used so far. Of what is killed and not waited for, as the
+        workers of a server, the kernel tells nothing in the end."""
+        if process.signal_group(self.pid, 0):
+            cpu_s, peak_mb = process.group_usage(self.pid)
+            self.cpu_s = max(self.cpu_s, cpu_s)
+            self.max_rss_mb = max(self.max_rss_mb, peak_mb)
 
     def ended(self, status: int) -> None:
         self.status = status
@@ -132,7 +140,10 @@ class Supervisor:
     def end(self, children: Sequence[Child], grace: float = 5.0) -> None:
         """End these children and their groups: TERM, up to `grace` seconds, KILL. Signals that
         arrive meanwhile are noted and do not cut it short."""
+        alive = {each.pid for each in children if process.signal_group(each.pid, 0)}
+        shared = shared_memory.mapped_by(alive) if alive else set()
         for child in children:
+            child.measure()
             process.signal_group(child.pid, signal.SIGTERM)
         deadline = time.monotonic() + grace
         while time.monotonic() < deadline and self._alive(children):
@@ -149,6 +160,7 @@ class Supervisor:
                 child.copy = None
             while child.when_ended:
                 child.when_ended.pop()()
+        shared_memory.remove_unused(shared)
 
     def end_all(self, grace: float = 5.0) -> None:
         """End every child, and every process that descends from one."""
@@ -216,8 +228,8 @@ class Supervisor:
                 self._watchdog = process.Watchdog(self.mark, self._keeper)
             child = self._by_pid.get(pid)
             if child is not None:
-                child.cpu_s = usage.ru_utime + usage.ru_stime
-                child.max_rss_mb = usage.ru_maxrss / 1024.0
+                child.cpu_s = max(child.cpu_s, usage.ru_utime + usage.ru_stime)
+                child.max_rss_mb = max(child.max_rss_mb, usage.ru_maxrss / 1024.0)
                 child.ended(
                     -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                 )

@@ -243,6 +243,7 @@ class LeasedServer:
             found.update(read_reports(self.imported))
         found.update(self.account)
         if self.child is not None:
+            self.child.measure()
             found["cpu_s"] = round(self.child.cpu_s, 3)
             found["max_rss_mb"] = round(self.child.max_rss_mb, 1)
         if self.remote:
