@@ -94,8 +94,8 @@ def _worth_reading(lines: Sequence[str], noise: Sequence[str]) -> List[str]:
 
 
 def _read(log: Path, begins: int, most: int) -> List[str]:
-    """Lines from `begins` on, safe to print, the last `most` bytes of them. A log that is shorter was written
-    again: all of it counts."""
+    """Lines from `begins` on, safe to print, of the last `most` bytes. A log that is shorter was
+    written again: all of it counts."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
