@@ -136,7 +136,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         ready_timeout_s=start_limit(options),
         silence_s=300.0,
         causes=CAUSES,
-        causes=CAUSES,
         noise=NOISE,
         capabilities=BACKEND.capabilities,
         ranks=None if options.nodes == 1 else _ranks(options.nodes, tensor, pipeline),
