@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agentc.diagnostics import Diagnostic
     from agentc.placement.device_count import DeviceCount
     from agentc.placement.profile import Profile
+    from agentc.run.slurm_queue import SubmitLimit
     from agentc.tracking.chosen import ChosenTracker
 
 HELP = "run what is missing of an experiment, and show its results"
@@ -200,6 +201,7 @@ def execute(arguments: argparse.Namespace) -> int:
             keep_going=arguments.keep_going,
             gpus=counted.gpus,
             cores=counted.cores,
+            limit=_submit_limit(work, profile),
         ),
         plain=arguments.plain,
         colour=wants_colour(sys.stdout),
@@ -244,6 +246,18 @@ def _would_fail(
         return False
     print(problems_text(found, same_spec("preflight", arguments)), file=sys.stderr)
     return True
+
+
+def _submit_limit(work: Work, profile: Profile | None) -> SubmitLimit | None:
+    """The smallest limit of SLURM's on the jobs that the run has in the queue."""
+    from agentc.placement import read_requests, settle_plan
+    from agentc.placement.profile import SLURM
+    from agentc.preflight.job_counts import limit_of_run
+
+    if profile is None or profile.executor != SLURM or not work.missing:
+        return None
+    wanted = [str(job["id"]) for job in work.missing]
+    return limit_of_run(settle_plan(work.document, read_requests(profile), wanted))
 
 
 def _count_devices(work: Work, profile: Profile | None) -> DeviceCount:

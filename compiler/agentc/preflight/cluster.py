@@ -14,7 +14,9 @@ from agentc.preflight.slurm_facts import (
     Association,
     Partition,
     Qos,
+    enforces_counts,
     read_associations,
+    read_default_account,
     read_partitions,
     read_qos,
 )
@@ -23,11 +25,15 @@ from agentc.preflight.slurm_query import SlurmAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """What SLURM told. `qos` and `associations` are None where no accounting answers."""
+    """SLURM's answers. `qos` and `associations` are None where no accounting answers, and so is
+    `default_account`, that of jobs for which nobody names one. `counts_jobs` says whether limits on
+    the number of jobs are enforced."""
 
     partitions: Mapping[str, Partition]
     qos: Mapping[str, Qos] | None
     associations: tuple[Association, ...] | None
+    default_account: str | None = None
+    counts_jobs: bool = True
 
     @property
     def default(self) -> Partition | None:
@@ -74,9 +80,15 @@ def read_cluster(
             partitions=read_partitions(answers["partitions"].text, answers["nodes"].text),
             qos=None if quiet else read_qos(answers["qos"].text),
             associations=associations,
+            default_account=read_default_account(_text(answers, "user")),
+            counts_jobs=enforces_counts(_text(answers, "config")),
         ),
         quiet,
     )
+
+
+def _text(answers: Mapping[str, SlurmAnswer], name: str) -> str:
+    return answers[name].text if name in answers else ""
 
 
 def check_cluster(settled: Sequence[ResolvedRequest], cluster: Cluster) -> list[PreflightFinding]:
@@ -125,7 +137,7 @@ def _of_job(job: ResolvedRequest, cluster: Cluster) -> Iterator[PreflightFinding
     known = [cluster.partitions[name] for name in names if name in cluster.partitions]
     only = known[0] if len(known) == 1 else None
     if only is not None:
-        yield from _open_to(job, only)
+        yield from _open_to(job, cluster, only)
     yield from _accounting(job, cluster, only)
 
 
@@ -163,9 +175,15 @@ def _in_partition(job: ResolvedRequest, partition: Partition) -> Iterator[Prefli
     yield from on_nodes(job, partition, nodes)
 
 
-def _open_to(job: ResolvedRequest, partition: Partition) -> Iterator[PreflightFinding]:
-    """Whether a partition admits the job's account and qos."""
+def _open_to(
+    job: ResolvedRequest, cluster: Cluster, partition: Partition
+) -> Iterator[PreflightFinding]:
+    """Whether a partition admits the job's account (the user's default one where nobody names any)
+    and qos."""
     account, qos = job.word("account"), job.word("qos")
+    source = job.placed["account"].source
+    if not account:
+        account, source = cluster.default_account, "your default account"
     if account and (
         (partition.accounts is not None and account not in partition.accounts)
         or account in partition.denied_accounts
@@ -173,8 +191,7 @@ def _open_to(job: ResolvedRequest, partition: Partition) -> Iterator[PreflightFi
         there = named(partition.accounts) if partition.accounts else "all but some"
         yield problem(
             "account",
-            f"`{partition.name}` is not open to the account `{account}` "
-            f"({job.placed['account'].source})",
+            f"`{partition.name}` is not open to the account `{account}` ({source})",
             f"it is open to {there}",
         )
     if qos and partition.qos is not None and qos not in partition.qos:

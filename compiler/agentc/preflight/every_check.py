@@ -17,12 +17,14 @@ from agentc.preflight.browser import check_browsers
 from agentc.preflight.cluster import check_cluster, read_cluster
 from agentc.preflight.finding import PreflightFinding
 from agentc.preflight.gpu_software import check_gpu_software
+from agentc.preflight.job_counts import check_job_counts
 from agentc.preflight.machine import check_job_variables, check_machine, check_own_servers
 from agentc.preflight.memory import check_memory
 from agentc.preflight.minutes import check_minutes
 from agentc.preflight.sandbox import check_boxes
 from agentc.preflight.shared_servers import check_shared_servers
 from agentc.preflight.slurm_query import ask_slurm
+from agentc.run.driver import at_once
 
 
 def every_check(
@@ -65,7 +67,9 @@ def every_check(
     if online and profile is not None and profile.executor == SLURM and queued:
         answered, silent = read_cluster(ask_slurm())
         found += silent
-        found += [] if answered is None else check_cluster(queued, answered)
+        if answered is not None:
+            found += check_cluster(queued, answered)
+            found += check_job_counts(queued, answered, at_once(profile, None) or len(queued))
     if online:
         found += hub.check_hub(files)
     return found

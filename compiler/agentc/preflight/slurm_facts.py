@@ -4,7 +4,7 @@ associations. Tests read answers recorded from a real cluster. Neighbour: `slurm
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _PAIR = re.compile(r"(?:^| )([A-Za-z][A-Za-z/:_]*)=")
@@ -50,6 +50,17 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobCounts:
+    """How many jobs may be there at once, None where there is no limit: of a user in the queue
+    (`submitted`) and running, and of all users together."""
+
+    running: int | None = None
+    submitted: int | None = None
+    all_running: int | None = None
+    all_submitted: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Qos:
     """A quality of service; `most` is what one job may have, by name (`cpu`, `mem` in MiB, `node`,
     `gres/gpu`)."""
@@ -57,6 +68,7 @@ class Qos:
     name: str
     max_minutes: int | None
     most: Mapping[str, int]
+    counts: JobCounts = JobCounts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +81,8 @@ class Association:
     qos: tuple[str, ...]
     max_minutes: int | None
     most: Mapping[str, int]
+    counts: JobCounts = JobCounts()
+    default_qos: str | None = None
 
 
 def read_partitions(shown: str, listed: str) -> dict[str, Partition]:
@@ -121,8 +135,8 @@ def read_nodes(listed: str) -> dict[str, list[Nodes]]:
 
 
 def read_qos(shown: str) -> dict[str, Qos]:
-    """`sacctmgr show qos format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES`: the tightest of the
-    limits on what one job can have."""
+    """`sacctmgr show qos format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES` and then the counts of
+    jobs: the tightest of the limits on what one job can have."""
     found = {}
     for line in shown.splitlines():
         cells = line.split("|")
@@ -132,12 +146,15 @@ def read_qos(shown: str) -> dict[str, Qos]:
         for text in cells[2:5]:
             for name, amount in read_tres(text).items():
                 most[name] = min(amount, most.get(name, amount))
-        found[cells[0]] = Qos(name=cells[0], max_minutes=read_minutes(cells[1]), most=most)
+        found[cells[0]] = Qos(
+            name=cells[0], max_minutes=read_minutes(cells[1]), most=most, counts=_counts(cells[5:])
+        )
     return found
 
 
 def read_associations(shown: str) -> tuple[Association, ...]:
-    """`sacctmgr show assoc format=Account,Partition,QOS,MaxWall,MaxTRES`."""
+    """`sacctmgr show assoc format=Account,Partition,QOS,MaxWall,MaxTRES`, then the counts of jobs
+    and DefaultQOS."""
     rows = [line.split("|") for line in shown.splitlines() if line.count("|") >= 4]
     return tuple(
         Association(
@@ -146,9 +163,36 @@ def read_associations(shown: str) -> tuple[Association, ...]:
             qos=tuple(name for name in cells[2].split(",") if name),
             max_minutes=read_minutes(cells[3]),
             most=read_tres(cells[4]),
+            counts=_counts(cells[5:]),
+            default_qos=(cells[9] or None) if len(cells) > 9 else None,
         )
         for cells in rows
         if cells[0]
+    )
+
+
+def read_default_account(shown: str) -> str | None:
+    """`sacctmgr show user NAME format=User,DefaultAccount`."""
+    rows = [line.split("|") for line in shown.splitlines() if "|" in line]
+    return (rows[0][1].strip() or None) if rows else None
+
+
+def enforces_counts(shown: str) -> bool:
+    """Whether the cluster holds users to limits, by `scontrol show config`; yes where that does
+    not say."""
+    match = re.search(r"^AccountingStorageEnforce\s*=\s*(\S+)", shown, re.MULTILINE)
+    return match is None or bool({"limits", "safe"} & set(match[1].lower().split(",")))
+
+
+def _counts(cells: Sequence[str]) -> JobCounts:
+    """MaxJobs, MaxSubmit, GrpJobs, GrpSubmit; older answers have none of them."""
+    numbers = [_count(cell) if cell.strip() else None for cell in cells[:4]]
+    numbers += [None] * (4 - len(numbers))
+    return JobCounts(
+        running=numbers[0],
+        submitted=numbers[1],
+        all_running=numbers[2],
+        all_submitted=numbers[3],
     )
 
 

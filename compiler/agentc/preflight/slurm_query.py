@@ -19,12 +19,14 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "nodes": ("sinfo", "-h", "-e", "-o", "%R|%D|%T|%c|%m|%G|%f"),
     "qos": (
         *("sacctmgr", "-n", "-P", "show", "qos"),
-        "format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES",
+        "format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES,MaxJobsPU,MaxSubmitPU,GrpJobs,GrpSubmit",
     ),
     "associations": (
         *("sacctmgr", "-n", "-P", "show", "assoc", "user={user}"),
-        "format=Account,Partition,QOS,MaxWall,MaxTRES",
+        "format=Account,Partition,QOS,MaxWall,MaxTRES,MaxJobs,MaxSubmit,GrpJobs,GrpSubmit,DefaultQOS",
     ),
+    "user": ("sacctmgr", "-n", "-P", "show", "user", "{user}", "format=User,DefaultAccount"),
+    "config": ("scontrol", "show", "config"),
 }
 """What is asked, by name. `sinfo` gives a line for each kind of node in each partition and state,
 so that ten thousand nodes are a few lines."""

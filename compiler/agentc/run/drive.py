@@ -16,9 +16,10 @@ from agentc.exit_codes import EXIT_DONE, EXIT_FAILED
 from agentc.placement.profile import SLURM
 from agentc.plan.work import Work
 from agentc.run import slurm_queue
-from agentc.run.driver import Driver, DriverOptions, driver_argv
+from agentc.run.driver import Driver, DriverOptions, at_once, driver_argv
 from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.resubmission import Resubmissions
+from agentc.run.scratch import scratch_folder
 from agentc.run.servers import ServerWatch, release_servers
 from agentc.run.slurm_endings import (
     keep_endings,
@@ -43,6 +44,7 @@ _QUEUE_S = 5.0
 _LONGEST_S = 30.0
 """Between two looks at jobs that are let finish: they may run for days."""
 _PAUSE_S = 5.0
+_LONGEST_PAUSE_S = 300.0
 _REFUSALS = 20
 """So often in a row SLURM may answer and take no job: a quarter of an hour."""
 
@@ -80,7 +82,7 @@ def drive(
     log = log or directory / DRIVER_LOG
     log.unlink(missing_ok=True)
     resubmissions = Resubmissions(work)
-    refused, forgot = 0, False
+    refused, full, forgot = 0, 0, False
     while True:
         read = log.stat().st_size if log.exists() else 0
         code = _drive_once(work, directory, log, options, observer, servers, view, news, queue)
@@ -95,7 +97,7 @@ def drive(
         keep_endings(endings, work)
         if not (endings or refusals) or not all(ending.again for ending in endings):
             return code
-        strict = [refusal for refusal in refusals if not refusal.away]
+        strict = [refusal for refusal in refusals if not refusal.passing]
         if strict and (forgot or not may_be_remembered(text, strict)):
             return code
         decided = [resubmissions.decide(ending) for ending in endings]
@@ -111,6 +113,17 @@ def drive(
             )
         elif refusals:
             known = submitted(text)
+            limits = [refusal.full for refusal in refusals if refusal.full]
+            if limits:
+                full = 1 if known else full + 1
+                options = replace(options, at_most=_fewer(options, len(known)))
+                view.say(
+                    f"SLURM takes no more jobs of yours now ({limits[0]}): waiting for a place, "
+                    f"and then submitting {options.at_most} at a time; Ctrl-C ends this"
+                )
+                pause = min(_LONGEST_PAUSE_S, _PAUSE_S * 2 ** min(full, 6))
+                _await_slurm(options, known, observer, view, pause)
+                continue
             refused = 1 if known else refused + 1
             if refused > _REFUSALS:
                 return code
@@ -136,9 +149,11 @@ def _drive_once(
     ends = _ends_file(log, options)
     if ends is not None:
         options = replace(options, ends=ends.path)
+    options = _within_limit(work, options, view)
     argv = driver_argv(directory, work.layout, work.manifests(), options)
     start = log.stat().st_size if log.exists() else 0
-    driver = Driver(argv, directory, log, queued=_is_queued(options))
+    own = None if options.token is None else scratch_folder(directory, options.token)
+    driver = Driver(argv, directory, log, queued=_is_queued(options), scratch_folder=own)
     watch = _queue_watch(work, log, start, options, ends, queue)
     verdict: Verdict = "wait"
     try:
@@ -178,6 +193,35 @@ def _drive_once(
     delay = visibility_timeout(work.layout) if driver.status() == 0 else 0.0
     complete = all(await_published(work.layout, name, delay) for name in work.wanted)
     return EXIT_DONE if driver.status() == 0 and complete else EXIT_FAILED
+
+
+def _within_limit(work: Work, options: DriverOptions, view: RunView) -> DriverOptions:
+    """The options with no more jobs at a time than a limit of SLURM's leaves to the run now: less
+    those that the user has there already, and its own shared servers."""
+    limit = options.limit
+    if limit is None or options.token is None:
+        return options
+    try:
+        others = slurm_queue.count_towards(limit, options.token)
+    except slurm_queue.QueueError:
+        others = 0
+    shared = sum(one["scope"] == "shared" for one in work.document.get("servers") or ())
+    places = max(1, limit.count - others - shared)
+    wanted = at_once(options.profile, options.jobs) or places
+    if places < min(wanted, len(work.missing)):
+        there = f", {others} of them are there" if others else ""
+        view.say(
+            f"{limit.owner} takes {counted(limit.count, 'job')} at a time{there}: "
+            f"submitting {places} at a time"
+        )
+    return replace(options, at_most=min(places, options.at_most or places))
+
+
+def _fewer(options: DriverOptions, taken: int) -> int:
+    """How many jobs to submit at a time, after a limit refused one: as many as it took, or half of
+    those where it took none (of an array it takes all or nothing)."""
+    before = options.at_most or at_once(options.profile, options.jobs) or 2
+    return max(1, taken if taken else before // 2)
 
 
 def _ends_file(log: Path, options: DriverOptions) -> EndsFile | None:

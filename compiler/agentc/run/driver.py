@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.distribution import install_command
 from agentc.placement.profile import SLURM, Profile
 from agentc.run.slurm_ends import ENDS
-from agentc.run.slurm_queue import PREFIX
-from agentc.runtime.machine import process
+from agentc.run.slurm_queue import PREFIX, SubmitLimit
+from agentc.runtime.machine import process, scratch
 from agentc.runtime.store.layout import StoreLayout
 
 STORE_FLAGS = (
@@ -47,7 +47,8 @@ class DriverOptions:
     """`jobs` at once (cores on this machine, jobs in a cluster's queue; None: what the profile
     says, else all cores or a hundred jobs). Names of SLURM jobs carry the run's `token`. Jobs on
     this machine have no more than `gpus` at once (None: nobody counts), and at least `cores` are
-    given to them. In `ends` Snakemake finds ends of SLURM jobs (slurm_plugin.py)."""
+    given to them. In `ends` Snakemake finds ends of SLURM jobs (slurm_plugin.py). Where SLURM has a
+    `limit` on the jobs in its queue, the run keeps to it, and to `at_most` jobs there."""
 
     jobs: int | None = None
     profile: Profile | None = None
@@ -56,6 +57,8 @@ class DriverOptions:
     gpus: int | None = None
     cores: int = 0
     ends: Path | None = None
+    limit: SubmitLimit | None = None
+    at_most: int | None = None
 
 
 def driver_argv(
@@ -105,11 +108,21 @@ class Driver:
     """A running Snakemake. It is killed when this process ends, and its jobs end with it."""
 
     def __init__(
-        self, argv: Sequence[str], directory: Path, log: Path, *, queued: bool = False
+        self,
+        argv: Sequence[str],
+        directory: Path,
+        log: Path,
+        *,
+        queued: bool = False,
+        scratch_folder: Path | None = None,
     ) -> None:
         self._queued = queued
         self._frozen = False
         me = os.getpid()
+        environ: Mapping[str, str] = os.environ
+        if scratch_folder is not None:
+            scratch_folder.mkdir(parents=True, exist_ok=True)
+            environ = scratch.moved_to(str(scratch_folder), os.environ)
 
         def bind_to_parent() -> None:
             # A shell's background job ignores INT, and would hand that down to all jobs.
@@ -122,6 +135,7 @@ class Driver:
             self._process = subprocess.Popen(
                 argv,
                 cwd=directory,
+                env=environ,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -166,6 +180,8 @@ class Driver:
 
 def _at_once(profile: Profile, options: DriverOptions) -> list[str]:
     typed = options.jobs
+    if profile.queued and options.at_most is not None:
+        return ["--jobs", str(min(at_once(profile, typed) or JOBS_IN_QUEUE, options.at_most))]
     if typed is None and {"jobs", "cores"} & set(profile.settings):
         own = profile.settings.get("cores")
         short = isinstance(own, int) and own < options.cores and not profile.queued

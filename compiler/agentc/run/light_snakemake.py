@@ -51,4 +51,8 @@ if __name__ == "__main__":
 
         import_adapted(Path(sys.argv[2]))
         del sys.argv[1:3]
+    if "--slurm-jobname-prefix" in sys.argv:  # of a run: its jobs are in SLURM's queue
+        from agentc.run.slurm_names import import_named
+
+        import_named()
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)

@@ -39,7 +39,9 @@ from agentc.run.observe import Observer
 from agentc.run.past import keep_plan, plan_digest
 from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
+from agentc.run.refusals import describe_refusals
 from agentc.run.report_page import shown_report
+from agentc.run.scratch import remove_leftovers, removed_scratch
 from agentc.run.servers import ServerWatch
 from agentc.run.time_left import TimeLeft
 from agentc.run.waiting_record import NOTHING, WaitingRecord, waiting_record
@@ -137,6 +139,7 @@ def _run(
             driver = replace(options.driver, token=run.token)
             ours = (run, *(each for each in awaited if each.is_mine))
             with (
+                removed_scratch(directory, run.token),
                 waiting_record(layout, name, run.token) as waiting,
                 _clear_queue(ours, view),
             ):
@@ -145,8 +148,10 @@ def _run(
                 inherit.wait_for(awaited, lambda: view.show(observer.look()))
                 _build_environments(work, directory, view, options.spec_directory)
                 # Each of two runs that begin at once sees the other: both have their record.
-                if any(other.token != run.token for other in active_runs(layout, name)):
+                others = [one for one in active_runs(layout, name) if one.token != run.token]
+                if others:
                     log = directory / OWN_LOG.format(token=run.token)
+                remove_leftovers(directory, {other.token for other in others})
                 code = drive(
                     work, directory, driver, observer, servers, view, log, trackers.news, queue
                 )
@@ -176,6 +181,7 @@ def _run(
             code = EXIT_STORE if trouble else code
             causes = [*([trouble] if trouble else []), *servers.failures()]
             causes += slurm_endings.describe(log, work)
+            causes += describe_refusals(log, work, options.driver.profile)
             text = outcome.describe_failures(layout, work.missing, seen, log, causes)
             print(f"\n{text}", file=sys.stderr)
         else:

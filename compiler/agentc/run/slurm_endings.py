@@ -49,6 +49,7 @@ _REFUSED = re.compile(
 )
 _EXCLUDES = re.compile(r"[Ff]ailed nodes? will be excluded")
 _NO_SCRIPT = "Unable to open file"
+_FULL = re.compile(r"\b(?:QOS|Assoc)(?:Max|Grp)Submit\w+")
 _REMEDIES = {
     OUT_OF_TIME: "its time limit was near; raise `placement: {minutes: ...}` of the stage, or"
     " `runtime` in the profile",
@@ -110,10 +111,17 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRefusal:
-    """A submission that SLURM did not take; `away` when it was not there to take it."""
+    """A submission that SLURM did not take; `away` when it was not there to take it, `full` when
+    the user has as many jobs in the queue as a limit allows: its name."""
 
     message: str
     away: bool
+    full: str = ""
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same submission may be taken later."""
+        return self.away or bool(self.full)
 
 
 def read_refusals(log: str) -> tuple[SubmissionRefusal, ...]:
@@ -121,7 +129,9 @@ def read_refusals(log: str) -> tuple[SubmissionRefusal, ...]:
     found = []
     for match in _REFUSED.finditer(log):
         message = " ".join((match.group(1) or match.group(2).partition("\n    ")[0]).split())
-        found.append(SubmissionRefusal(message, is_away(message)))
+        limit = _FULL.search(message)
+        full = "" if limit is None else limit.group()
+        found.append(SubmissionRefusal(message, is_away(message), full))
     return tuple(found)
 
 

@@ -58,6 +58,29 @@ class QueuedJob:
     unit: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitLimit:
+    """At most `count` jobs of the user (with `shared`, of all users) in the queue. It counts those
+    of the quality of service `qos`, or those of `account`, which `owner` says for people."""
+
+    count: int
+    owner: str
+    qos: str | None = None
+    account: str | None = None
+    shared: bool = False
+
+
+def count_towards(limit: SubmitLimit, token: str) -> int:
+    """Jobs in the queue that a limit counts, besides those of this run. Raises QueueError."""
+    whose = () if limit.shared else ("--me",)
+    found = 0
+    for line in _ask(*_SQUEUE, *whose, "--format=%q|%a|%j", once=True).splitlines():
+        qos, account, name = [*line.split("|", 2), "", ""][:3]
+        counts = limit.qos in (None, qos) and limit.account in (None, account)
+        found += counts and PREFIX + token not in name
+    return found
+
+
 def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJob, ...]:
     """Jobs of these runs that are in the queue, all of which the user of that number has started
     (None: this one). Raises QueueError. Of another user none may be shown: that is no proof that

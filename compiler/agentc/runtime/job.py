@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
+from agentc.runtime.machine import scratch
 from agentc.runtime.machine.terminal import guarded_output
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanError, PlanFile
@@ -26,6 +27,7 @@ _OPTIONS = ("--plan", "--store", "--job", "--session", "--asked", "--parent")
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Exit status: 0 published (by this wrapper or another), 1 failed, 2 wrong command line, 75 to
     be run again (out of time, or the claim was lost), 128+n ended by signal n."""
+    scratch.restore()
     with guarded_output():
         return _main(argv)
 

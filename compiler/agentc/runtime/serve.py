@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Mapping, Optional, Sequence
 
-from agentc.runtime.machine import process, prologue
+from agentc.runtime.machine import process, prologue, scratch
 from agentc.runtime.machine.device_lease import StartGate, one_at_a_time
 from agentc.runtime.machine.devices import DevicesError
 from agentc.runtime.machine.terminal import guarded_output
@@ -41,6 +41,7 @@ class _ToldToStopError(Exception):
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Exit status: 0 done, 1 failed, 128+n ended by signal n."""
+    scratch.restore()
     with guarded_output():
         return _main(argv)
 
