@@ -22,7 +22,8 @@ from agentc import resources
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.distribution import install_command
 from agentc.exit_codes import CommandError
-from agentc.placement.profile_keys import key_problems
+from agentc.placement.profile_keys import key_problems, value_problems
+from agentc.placement.profile_resources import resource_problems
 
 PROFILE_VARIABLE = "SNAKEMAKE_PROFILE"
 SLURM = "slurm"
@@ -69,6 +70,11 @@ def find_profile(typed: str | None, environ: Mapping[str, str]) -> Profile | Non
         if file is not None:
             settings = _read(file)
             return Profile(name=name, file=file, shipped=shipped, settings=settings)
+        if path.is_dir() and (others := sorted(p.name for p in path.glob("*.y*ml"))):
+            raise ProfileError(
+                f"the profile {path} has no config.yaml, which is the name that Snakemake reads;"
+                f" there is {', '.join(others)}"
+            )
     known = sorted(_names(environ))
     hint = did_you_mean(name, known) or f"known by name: {', '.join(known)}"
     raise ProfileError(
@@ -80,6 +86,12 @@ def require_executor(profile: Profile) -> None:
     """Raise ProfileError where Snakemake could not run jobs by this profile."""
     executor = profile.executor
     if not profile.queued:
+        slurm = re.search(r"\bslurm_\w+", str(profile.settings.get("default-resources")))
+        if slurm and "executor" not in profile.settings:
+            raise ProfileError(
+                f"the profile {profile.file} has `{slurm.group()}` and no executor, so that jobs"
+                " would run on this machine; write `executor: slurm`"
+            )
         return
     package = f"snakemake-executor-plugin-{executor}"
     if importlib.util.find_spec(package.replace("-", "_")) is None:
@@ -164,8 +176,15 @@ def _read(file: Path) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise ProfileError(f"the profile {file} is no mapping of Snakemake's options")
-    problems = key_problems(file, text, value, str(value.get("executor") or "local"))
+    executor = str(value.get("executor") or "local")
+    problems = key_problems(file, text, value, executor)
     if problems:
         lines = "".join(f"\n  {line}" for line in problems)
         raise ProfileError(f"the profile has keys that Snakemake would not take:{lines}")
+    problems = value_problems(file, text, value)
+    found = resource_problems(text, value, executor)
+    problems += [f"{file}:{line}: {words}" for line, words in found]
+    if problems:
+        lines = "".join(f"\n  {line}" for line in problems)
+        raise ProfileError(f"the profile would not do what it says:{lines}")
     return value

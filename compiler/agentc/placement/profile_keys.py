@@ -71,6 +71,22 @@ _REMOVED_GROUPS = {
     "k8s-": _plugin("kubernetes"),
     "tibanna-": _plugin("tibanna"),
 }
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "jobs": ("unlimited",),
+    "cores": ("all",),
+    **dict.fromkeys(("latency-wait", "retries", "restart-times", "slurm-array-limit"), ()),
+    "slurm-init-seconds-before-status-checks": (),
+}
+"""Options that are whole numbers, and words that they take as well."""
+_LEAST = {"latency-wait": 0, "retries": 0, "restart-times": 0}
+_SWITCHES = ("keep-going", "slurm-requeue", "slurm-no-account", "printshellcmds")
+_EXECUTORS = ("local", "slurm", "cluster-generic", "lsf", "htcondor", "flux", "drmaa", "dryrun")
+_RESOURCE_NAMES = frozenset(
+    {
+        *("slurm_partition", "slurm_account", "qos", "constraint", "runtime", "mem_mb", "mem"),
+        *("nodes", "cpus_per_task", "gpu", "gres", "slurm_extra", "mem_mb_per_cpu", "gpu_model"),
+    }
+)
 _ACCEPTED = ("scheduler-", "report-", "storage-", "logger-", "slurm-jobstep-", "__", "?")
 """How options of other plugins begin; the last two are templates of the profile itself (yte)."""
 _OPTION = re.compile(r'"--([a-z][a-z0-9-]*)"')
@@ -92,11 +108,75 @@ def key_problems(file: Path, text: str, settings: Mapping[str, Any], executor: s
         elif not of_plugin and executor != "local" and key.startswith(f"{executor}-"):
             continue  # the plugin is not installed, which `require_executor` reports
         elif key not in of_plugin:
-            hint = did_you_mean(key, sorted(known | of_plugin))
+            hint = _as_resource(key) or did_you_mean(key, sorted(known | of_plugin))
             owner = _owner(key, executor)
             help_ = hint or owner or "a profile's keys are Snakemake's long options without `--`"
             problems.append(f"{where}: Snakemake has no option `{key}`; {help_}")
     return problems
+
+
+def value_problems(file: Path, text: str, settings: Mapping[str, Any]) -> list[str]:
+    """A line for each value of an option that cannot be meant, and each key that is there twice:
+    YAML takes the last."""
+    lines = _lines_of(text)
+    found = [
+        (line, f"`{key}` is there twice, and only the last one would count; make them one")
+        for key, line in _doubles(text)
+    ]
+    for key, words in _WORDS.items():
+        value = settings.get(key)
+        if value is None or value in words:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST.get(key, 1):
+            also = "".join(f", or `{word}`" for word in words)
+            least = _LEAST.get(key, 1)
+            found.append(
+                (lines[key], f"`{key}: {value}`: expected a whole number from {least}{also}")
+            )
+    for key in _SWITCHES:
+        value = settings.get(key)
+        if value is not None and not isinstance(value, bool):
+            found.append((lines[key], f"`{key}: {value}`: expected `true` or `false`"))
+    executor = settings.get("executor")
+    if executor is not None and (hint := _executor_hint(str(executor))):
+        found.append((lines["executor"], f"no executor `{executor}`; {hint}"))
+    return [f"{file}:{line}: {words}" for line, words in found]
+
+
+def _executor_hint(name: str) -> str | None:
+    """Of an executor that is not installed, which one may be meant."""
+    if name in _EXECUTORS or _source(_module_of(name), "__init__.py") is not None:
+        return None
+    return did_you_mean(name.lower(), _EXECUTORS)
+
+
+def _module_of(executor: str) -> str:
+    return f"snakemake_executor_plugin_{executor.replace('-', '_')}"
+
+
+def _as_resource(key: str) -> str | None:
+    """Of a resource that is written as an option."""
+    if key in _RESOURCE_NAMES:
+        return f"it is a resource: write `default-resources: {{{key}: ...}}`"
+    right = key.replace("_", "-")
+    return f"write `{right}`" if "_" in key and right in _options() else None
+
+
+def _doubles(text: str) -> list[tuple[str, int]]:
+    """Keys that a mapping of the file has twice, with the lines of the second."""
+    found: list[tuple[str, int]] = []
+    nodes = [yaml.compose(text, Loader=yaml.SafeLoader)]
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, yaml.MappingNode):
+            continue
+        seen: set[str] = set()
+        for key, value in node.value:
+            if str(key.value) in seen:
+                found.append((str(key.value), key.start_mark.line + 1))
+            seen.add(str(key.value))
+            nodes.append(value)
+    return found
 
 
 def _removed(key: str, executor: str) -> str | None:
