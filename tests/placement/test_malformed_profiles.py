@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentc.cli import main
 from agentc.placement import read_requests
 from agentc.placement.profile import ProfileError, find_profile, require_executor
 
@@ -99,7 +100,7 @@ MALFORMED = {
     "nodes in words": (SLURM + "default-resources: {nodes: two}\n", "`nodes: two` is no number"),
     "underscore": (
         SLURM + "default_resources: {mem_mb: 1000}\n",
-        "Snakemake has no option `default_resources`; write `default-resources`",
+        "Snakemake has no option `default_resources`; did you mean `default-resources`?",
     ),
     "switch": (SLURM + "slurm-requeue: maybe\n", "`slurm-requeue: maybe`: expected `true` or"),
     "a number for resources": (
@@ -177,3 +178,17 @@ def test_resources_of_other_executors_are_theirs(tmp_path: Path) -> None:
         "executor: cluster-generic\ndefault-resources: {partition: main, time: 60}\n"
     )
     assert find_profile(str(tmp_path), {}) is not None
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "cost", "preflight"])
+def test_every_command_checks_the_profile_of_the_environment(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "config.yaml").write_text(SLURM + "default-resources: {time: 60}\n")
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", str(tmp_path))
+    (tmp_path / "spec.yaml").write_text("agentc: 1\nname: any\n")
+    assert main([command, str(tmp_path / "spec.yaml"), "--store", str(tmp_path / "store")]) == 2
+    assert "`time`; it is called `runtime`" in capsys.readouterr().err

@@ -95,7 +95,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if not (Path(folder) / "objects").is_dir():
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
             return EXIT_NOT_FOUND
-    profile = None if arguments.profile is None else find_profile(arguments.profile, os.environ)
+    profile = find_profile(arguments.profile, os.environ)
     queued = profile is not None and profile.queued
     table = load_backends()
     compiled = compile_typed(arguments, table)

@@ -30,7 +30,6 @@ from agentc.text import print_wrapped, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
-    from agentc.placement import Requests
     from agentc.plan.work import Work
 
 HELP = "show what a run would do: jobs, what the store has, what changed and why"
@@ -56,7 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NAME|DIR",
-        help="also what each stage asks for under this Snakemake profile, and who says so",
+        help="also what each stage asks for under this Snakemake profile, and who says so"
+        " (default: $SNAKEMAKE_PROFILE, as for `agentc run`)",
     )
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
@@ -88,10 +88,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import look_into
 
-    requests: Requests | None = None
-    if arguments.profile is not None:
-        profile = find_profile(arguments.profile, os.environ)
-        requests = None if profile is None else read_requests(profile)
+    profile = find_profile(arguments.profile, os.environ)
+    requests = None if profile is None else read_requests(profile)
     table = load_backends()
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:

@@ -135,7 +135,7 @@ def value_problems(file: Path, text: str, settings: Mapping[str, Any]) -> list[s
             )
     for key in _SWITCHES:
         value = settings.get(key)
-        if value is not None and not isinstance(value, bool):
+        if isinstance(value, str) and value.lower() not in ("true", "false"):
             found.append((lines[key], f"`{key}: {value}`: expected `true` or `false`"))
     executor = settings.get("executor")
     if executor is not None and (hint := _executor_hint(str(executor))):
@@ -158,8 +158,7 @@ def _as_resource(key: str) -> str | None:
     """Of a resource that is written as an option."""
     if key in _RESOURCE_NAMES:
         return f"it is a resource: write `default-resources: {{{key}: ...}}`"
-    right = key.replace("_", "-")
-    return f"write `{right}`" if "_" in key and right in _options() else None
+    return None
 
 
 def _doubles(text: str) -> list[tuple[str, int]]:
