@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.placement import Requests, ResolvedRequest, read_requests, settle_plan
+from agentc.placement.precedence import UNSAID
 from agentc.placement.profile import Profile
 from agentc.plan.work import Work
 from agentc.text import counted
@@ -110,7 +111,7 @@ def _sources(reason: str, job: ResolvedRequest, requests: Requests) -> Iterator[
         placed = job.placed[name]
         if placed.value is None:
             silent.append(name)
-        elif name in ("partition", "account", "qos") or placed.value:
+        elif placed.value and not placed.source.endswith("default") and placed.source not in UNSAID:
             yield f"{name} {placed.value} comes from {_place(placed.source, requests)}"
     if silent and len(silent) == len(names):
         yield (
@@ -129,4 +130,5 @@ def _reason(match: re.Match[str]) -> str:
     """SLURM's words once, without the names of its commands."""
     text = match["said"] or (match["raised"] or "").partition("\n    ")[0]
     parts = [_NOISE.sub("", line).strip() for line in text.splitlines()]
-    return "; ".join(dict.fromkeys(part.removeprefix(_BATCH) for part in parts if part))
+    found = "; ".join(dict.fromkeys(part.removeprefix(_BATCH) for part in parts if part))
+    return found.replace(":; ", ": ")
