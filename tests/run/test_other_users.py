@@ -3,6 +3,7 @@ record that it may not open for one of a dead run."""
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import shutil
@@ -28,7 +29,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as 
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """What runs inside opens files as another user."""
+    """What runs inside opens files as another user. Python's own may not be readable then: what is
+    imported late is imported before."""
+    for name in ("ascii", "utf-8", "latin-1"):
+        codecs.lookup(name)
     os.seteuid(NOBODY)
     try:
         yield
