@@ -234,6 +234,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "mem": ("mem_mb",),
     "time_limit": ("minutes",),
     "walltime": ("minutes",),
+    "time": ("minutes",),
     "timeout": ("minutes",),
     "tracker": ("track",),
     "logger": ("track",),

@@ -91,7 +91,7 @@ def describe_refusals(log: Path, work: Work, profile: Profile | None) -> list[st
 def _paragraph(
     refused: RefusedJobs, settled: Mapping[str, ResolvedRequest], requests: Requests
 ) -> Iterator[str]:
-    jobs = [settled[unit] for unit in refused.units if unit in settled]
+    jobs = [job for unit, job in settled.items() if unit in refused.units]
     labels = [job.label for job in jobs] or list(refused.units)
     more = f" and {counted(len(labels) - _FEW, 'other job')}" if len(labels) > _FEW else ""
     yield f"SLURM refused {', '.join(labels[:_FEW])}{more}: {refused.reason}"

@@ -304,8 +304,11 @@ def belongs(
     asked = [field.name for field in language.PLACEMENT_FIELDS if field.name in names]
     if asked:
         meant = f"`{key}`" if asked[0] == key else f"`{key}` is called `{asked[0]}` here, and"
-        notes.append(f"{meant} belongs under `placement:`")
-        hint = f"write `placement: {{{asked[0]}: ...}}`"
+        if place.path.endswith("placement"):  # a server's, which takes fewer
+            notes.append(f"{meant} is for the `placement:` of a stage")
+        else:
+            notes.append(f"{meant} belongs under `placement:`")
+            hint = f"write `placement: {{{asked[0]}: ...}}`"
     for backend in table or ():
         if isinstance(backend, StageBackend) and any(f.name == key for f in backend.options):
             notes.append(f"`{key}` is an option of backend {backend.id}: it goes under `options:`")
