@@ -130,6 +130,8 @@ class _Command(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code, and never lets an exception out."""
+    if argv is None:  # behind the guard: what it writes to survives its reader
+        survive_readers(reaction_of(sys.argv[1:]))
     with guarded_output():
         return _main(argv)
 
@@ -146,8 +148,6 @@ def _main(argv: Sequence[str] | None) -> int:
 
             complete(_parser_of)
             return EXIT_DONE
-        if argv is None:
-            survive_readers(reaction_of(words))
         arguments = _parse(words)
         execute = cast("_Command", arguments.command).execute
         with paused_collection() if _is_brief(words, arguments) else nullcontext():
