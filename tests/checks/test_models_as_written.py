@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.support.model_folder import CONFIG, write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -56,3 +58,47 @@ def test_the_remedy_can_be_copied(
     assert [each.code for each in found if each.severity == "error"] == [c for c, _ in expected]
     for each, (_, fix) in zip(found, expected, strict=False):
         assert fix in (each.fix or "")
+
+
+USED = """
+agentc: 1
+name: used
+models: {base: {path: weights}}
+environments: {craft: {backend: textcraft}}
+servers: {local: {backend: SERVER}}
+prompts: {react: {instruction: Craft the goal.}}
+stages:
+  expert: {kind: expert, split: train, limit: 8}
+"""
+STAGES = {
+    "sft": """
+  sft: {kind: sft, model: base, data: expert, lr: 1e-5, global_batch: 1, max_length: 64}
+""",
+    "evaluate": "  evaluate: {kind: evaluate, policy: base, split: test}\n",
+}
+LLAVA = {"model_type": "llava", "architectures": ["LlavaForConditionalGeneration"],
+         "vision_config": {}, "text_config": CONFIG}  # fmt: skip
+AWQ = {"quantization_config": {"quant_method": "awq", "bits": 4}}
+
+
+@pytest.mark.parametrize(
+    ("config", "stage", "server", "said"),
+    [
+        (LLAVA, "sft", "vllm", "a model of pictures and text (LlavaForConditionalGeneration)"),
+        (LLAVA, "evaluate", "transformers", "which cannot be served by serve.transformers"),
+        (LLAVA, "evaluate", "vllm", None),
+        (AWQ, "sft", "vllm", "are quantised (awq), and such weights cannot be trained"),
+        (AWQ, "evaluate", "transformers", "(awq), and such weights cannot be served by serve."),
+        (AWQ, "evaluate", "vllm", None),
+        ({}, "evaluate", "transformers", None),
+    ],
+)
+def test_models_are_used_where_their_weights_can_be_loaded(
+    config: dict[str, Any], stage: str, server: str, said: str | None, tmp_path: Path
+) -> None:
+    write_model_folder(tmp_path / "weights", {**CONFIG, **config})
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(USED.replace("SERVER", server) + STAGES[stage])
+    found = [one for one in compile_spec(spec, {}, TABLE).diagnostics if one.code == "AGC663"]
+    assert [said in one.message for one in found if said] == ([True] if said else [])
+    assert bool(found) == bool(said)

@@ -559,6 +559,18 @@ def test_targets_of_adapters(targets: list[str], tied: bool, message: str, fix: 
             assert fix in fault.fix
 
 
+@pytest.mark.parametrize("block", ["model.layers.0.mlp", "model.layers.0.block_sparse_moe"])
+def test_experts_of_a_mixture_are_no_targets(block: str) -> None:
+    """In memory they are parameters of one module, and so is their router."""
+    names = ("gate", "experts.0.gate_proj", "experts.1.w1", "shared_expert.up_proj")
+    tensors = {f"{block}.{name}.weight": read_tensor((8, 8)) for name in names}
+    tensors["model.layers.0.self_attn.q_proj.weight"] = read_tensor((8, 8))
+    modules = modules_of(tensors)
+    assert set(modules) == {"model.layers.0.self_attn.q_proj", f"{block}.shared_expert.up_proj"}
+    for target in ("gate_proj", "w1", "gate"):
+        assert len(target_faults([target], modules, False, exact=False)) == 1
+
+
 def read_tensor(shape: tuple[int, ...]) -> Any:
     from agentc.runtime.model_folder.safetensors import Tensor
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
-from agentc.kinds.groups import MODEL_SOURCES, REINFORCED, TRAINERS
+from agentc.kinds.groups import MODEL_SOURCES, REINFORCED, SERVED, TRAINERS
 from agentc.passes.checks.model_folders import ENCODER_SOURCES
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
+from agentc.runtime.model_folder.config import quantisation_of, seeing_model
 
 _FAMILIES = (
     # The more telling word first: a name may hold several.
@@ -24,6 +25,7 @@ _FAMILIES = (
 )
 """Words in the names of published models, and the format that those were trained with."""
 
+_IN_PROCESS = "serve.transformers"
 _QUANTISED = re.compile(r"[-_](awq|gptq|gguf|fp8|bnb-[48]bit|int[48])(?![a-z])", re.IGNORECASE)
 """Words in the names of repositories whose weights are quantised."""
 
@@ -55,24 +57,43 @@ def folder_holds_model(subject: StageContext) -> Iterator[Finding]:
         yield Finding(message=fault.message, path="path", fix=fault.fix)
 
 
-def quantised_not_trained(subject: StageContext) -> Iterator[Finding]:
-    """A model whose weights are quantised is not trained."""
-    for role in ("model", "policy"):
-        model = subject.model(role) if subject.stage.inputs.get(role) else None
+def weights_loadable(subject: StageContext) -> Iterator[Finding]:
+    """A model is trained, or served in process, only where its weights can be loaded for that."""
+    if subject.stage.kind in (*TRAINERS, *REINFORCED):
+        use, roles = "trained", tuple(r for r in ("model", "policy") if subject.stage.inputs.get(r))
+    else:
+        server = subject.server()
+        if server is None or server[0].id != _IN_PROCESS:
+            return
+        use, roles = f"served by {_IN_PROCESS}", ("policy",)
+    for role in roles:
+        model = subject.model(role)
         if model is None:
             continue
-        folder, repo = subject.folders.get(model.name), model.text("repo") or ""
-        method = folder.content.quantisation if folder is not None else ""
+        folder = subject.folders.get(model.name)
+        config = {} if folder is None else folder.content.config
+        if kind := seeing_model(config):
+            yield Finding(
+                message=f"`{model.name}` is a model of pictures and text ({kind}), which cannot be "
+                f"{use}",
+                path=role,
+                fix="give its language model, whose class ends with ForCausalLM"
+                + ("" if use == "trained" else "; vLLM serves it as it is"),
+            )
+            continue
+        repo, method = model.text("repo") or "", quantisation_of(config)
         by_name = None if method else _QUANTISED.search(repo)
         if not method and by_name is None:
             continue
         shown = method or f"`{by_name.group(1) if by_name else ''}` in `{repo}`"
         yield Finding(
             message=f"the weights of `{model.name}` are quantised ({shown}), and such weights "
-            "cannot be trained",
+            f"cannot be {use}",
             path=role,
             severity="error" if method else "warning",
-            fix="start from the model that was quantised",
+            fix="start from the model that was quantised"
+            if use == "trained"
+            else "give the model that was quantised, or `backend: vllm`, which reads such weights",
         )
 
 
@@ -104,11 +125,13 @@ MODELS: tuple[Rule, ...] = (
     Rule(
         code=Code(
             "AGC663",
-            "training of quantised weights",
+            "weights that cannot be trained, or served in process",
             "Weights that are quantised (AWQ, GPTQ, bitsandbytes, FP8) have lost what gradients "
-            "change. Such a checkpoint can be served, not trained.",
+            "change, and `serve.transformers` does not read them: vLLM does. Models of pictures "
+            "and text (LLaVA, Qwen-VL) are no causal language models: vLLM serves them, and none "
+            "of the trainers takes them.",
         ),
-        kinds=(*TRAINERS, *REINFORCED),
-        check=quantised_not_trained,
+        kinds=tuple(dict.fromkeys((*TRAINERS, *REINFORCED, *SERVED))),
+        check=weights_loadable,
     ),
 )

@@ -9,6 +9,14 @@ from typing import Any, Dict, Mapping, Optional
 CONFIG_FILE = "config.json"
 MOST_BYTES = 1 << 20
 """A config.json is a few kilobytes; more is none."""
+_SEEING = frozenset(
+    ["aria", "aya_vision", "blip-2", "chameleon", "deepseek_vl", "glm4v", "glm4v_moe", "idefics",
+     "idefics2", "idefics3", "instructblip", "internvl", "kosmos-2", "lfm2_vl", "llava",
+     "llava_next", "llava_next_video", "llava_onevision", "mistral3", "ovis2", "paligemma",
+     "qwen2_5_vl", "qwen2_vl", "qwen3_vl", "qwen3_vl_moe", "smolvlm", "video_llava", "vipllava"]
+)  # fmt: skip
+"""Types of models with pictures that transformers 5.23 loads as no causal language model; it does
+so with Gemma 3, Llama 4 and others."""
 _KNOWN = ("llama", "mistral", "qwen2")
 _LARGEST = 10**9
 """No size of a model is larger; what is would only make sums of no meaning."""
@@ -89,6 +97,15 @@ def quantisation_of(config: Mapping[str, Any]) -> str:
         return method
     bits = found.get("load_in_4bit") or found.get("load_in_8bit")
     return "bitsandbytes" if bits else "unknown method"
+
+
+def seeing_model(config: Mapping[str, Any]) -> str:
+    """The class of a model of pictures and text that cannot be loaded as a causal language model;
+    "" for others."""
+    kind, classes = config.get("model_type"), config.get("architectures")
+    if not isinstance(kind, str) or kind not in _SEEING:
+        return ""
+    return str(classes[0] if isinstance(classes, list) and classes else kind)[:120]
 
 
 def quantised_bits(config: Mapping[str, Any]) -> int:

@@ -15,6 +15,8 @@ INPUT_EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "embed_in")
 OUTPUT_EMBEDDINGS = ("lm_head", "embed_out")
 _ENDS = (*INPUT_EMBEDDINGS, *OUTPUT_EMBEDDINGS)
 _USUAL = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+_EXPERTS = ".experts."
+_ROUTERS = (".gate", ".router")
 _MOST_NAMES = 12
 _TIED = "`%s` is tied: input and output embeddings are the same weights, and an adapter changes one"
 _READ_PAST = "losses are computed from the weights of `%s` themselves, past any adapter on it"
@@ -37,13 +39,17 @@ class TargetFault:
 
 def modules_of(tensors: Mapping[str, Tensor]) -> Tuple[str, ...]:
     """The modules that an adapter can be put on, by the tensors of a checkpoint: matrices. Of
-    quantised layers the weights have other names and shapes."""
-    return tuple(
+    quantised layers the weights have other names and shapes. The experts of a mixture, and the
+    router that chooses among them, are parameters of one module in memory."""
+    matrices = [
         name[: -len(end)]
         for name, tensor in tensors.items()
         for end in (".weight", ".qweight")
         if name.endswith(end) and (len(tensor.shape) == 2 or end == ".qweight")
-    )
+    ]
+    mixed = {block for name in tensors for block, inner, _ in [name.partition(_EXPERTS)] if inner}
+    routers = {block + router for block in mixed for router in _ROUTERS}
+    return tuple(name for name in matrices if _EXPERTS not in name and name not in routers)
 
 
 def usual_modules() -> Tuple[str, ...]:
