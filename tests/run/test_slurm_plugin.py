@@ -51,6 +51,7 @@ echo RUNNING > state.$rule
 case $rule in first) echo 1;; long) echo 2;; after) echo 3;; esac
 """
 SACCT = """
+echo "$@" >> accounting
 case "$*" in *nodelist*) echo "None assigned"; exit;; esac
 case "$*" in *JobIdRaw*) ;; *) exit;; esac  # account of the user, reasons of an end
 echo x >> asked
@@ -120,9 +121,12 @@ def test_ends_that_the_queue_shows_need_no_accounting(folder: Path) -> None:
     wait_for((folder / "first.txt").exists)
     ends.add({"1": "COMPLETED", "77": "COMPLETED"})
     wait_for((folder / "long.txt").exists)
-    ends.add({"2": "COMPLETED", "3": "COMPLETED"})
+    ends.add({"2": "TIMEOUT", "3": "COMPLETED"})
     said, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, said
+    assert process.returncode == 1, said
+    assert "SLURM-job '2' failed, SLURM status is: 'TIMEOUT'" in said
+    assert "Finished jobid" in said
+    assert "Reason" not in (folder / "accounting").read_text(), "accounting is not needed for it"
 
 
 def test_cancelled_job_is_reported_whoever_cancelled_it(folder: Path) -> None:

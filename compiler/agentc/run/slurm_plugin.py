@@ -147,6 +147,10 @@ def _patient(base: Any, ends: EndsFile, answers: dict[str, str]) -> Any:
             for job in unanswered:
                 yield job
 
+        def get_status_command(self) -> str:
+            # Of accounting it would request the reason of an end, step by step.
+            return "squeue" if answers else str(super().get_status_command())
+
         async def sleep(self) -> None:
             """Until the next look, or until an end is written that was not looked at."""
             if time.monotonic() >= self._due:
