@@ -208,6 +208,24 @@ def test_requeued_job_is_queued_again(plan: TinyPlan, capsys: pytest.CaptureFixt
         assert "running" in shown(capsys, plan, "status", "tiny")
 
 
+def test_requeued_job_that_starts_has_no_old_status(plan: TinyPlan) -> None:
+    """SLURM says RUNNING seconds before the wrapper writes its own status."""
+    scene = Scene(plan)
+    status_of(plan, "first", state="failed", message="interrupted by SIGTERM")
+    os.utime(plan.staging("first") / "status.json", (1e9, 1e9))
+    observer = Observer(
+        scene.work.layout, scene.work.missing, since=0.0, waiting=lambda: scene.record.now
+    )
+    assert observer.look()[0].state == "failed"
+    scene.after(LOOK_S, _7="PENDING BeginTime")
+    assert observer.look()[0].state == "queued"
+    scene.after(LOOK_S, _7="RUNNING")
+    assert observer.look()[0].state == "waiting"
+    status_of(plan, "first", state="running")
+    os.utime(plan.staging("first") / "status.json", (4e9, 4e9))
+    assert observer.look()[0].state == "running"
+
+
 def test_suspended_job_is_shown_as_suspended(
     plan: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:

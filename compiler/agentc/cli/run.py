@@ -113,13 +113,15 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.driver import DriverOptions, at_once
     from agentc.run.orchestrate import RunOptions
     from agentc.runtime.machine.devices import DevicesError
+    from agentc.runtime.machine.terminal import unguarded
     from agentc.software.needed import needed_by_plan, report_lacking
     from agentc.store.paths import open_store
     from agentc.tracking.chosen import choose_trackers, report_missing_secrets
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    out = unguarded(sys.stdout)
+    if isinstance(out, io.TextIOWrapper):
         # A log or a pipe shows each line when it is written.
-        sys.stdout.reconfigure(line_buffering=True)
+        out.reconfigure(line_buffering=True)
     profile = find_profile(arguments.profile, os.environ)
     if profile is not None and not arguments.dry_run:
         require_executor(profile)

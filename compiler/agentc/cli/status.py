@@ -77,7 +77,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print("\n".join(lines) or f"nothing that was expected of {name} has finished yet")
     else:
         rows = list(seen) if arguments.all else fold_jobs(seen)
-        width = max((len(one.id) for one in rows), default=0)
+        servers = {name: job for name, job in waiting.jobs.items() if job.server == name}
+        width = max(map(len, (*(one.id for one in rows), *servers)), default=0)
         print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
         for told in round_lines(rounds_so_far(work.document, layout)):
             print(f"  {told}")
@@ -101,16 +102,16 @@ def execute(arguments: argparse.Namespace) -> int:
                 print(f"  {' ' * width}  warning: {warning}")
             for text in one.health:
                 print(f"  {' ' * width}  health: {text}")
-            for text in details(one):
+            # What a shared server waits for stands at the server.
+            for text in () if one.queue is not None and one.queue.server else details(one):
                 print(f"  {' ' * width}  {text}")
             if one.state in ("failed", "killed") and not one.stopped:
                 for text in _log_lines(logs[one.id]):
                     print(f"  {' ' * width}  {text}")
-        for server, job in waiting.jobs.items():
-            if job.server == server:
-                print(f"  {server:<{width}}  {in_queue(replace(job, server=''))}")
-                if job.remedy:
-                    print(f"  {' ' * width}  {job.remedy}")
+        for server, job in servers.items():
+            print(f"  {server:<{width}}  {in_queue(replace(job, server=''))}")
+            if job.remedy:
+                print(f"  {' ' * width}  {job.remedy}")
         if left:
             print(f"  {left}")
         if not at_work and any(one.state != "done" for one in seen):

@@ -90,6 +90,7 @@ class Observer:
         self._first: dict[str, tuple[float, float]] = {}
         self._began: dict[str, float] = {}
         self._failures: dict[str, JobSnapshot] = {}
+        self._requeued: dict[str, float] = {}
 
     def look(self) -> tuple[JobSnapshot, ...]:
         """Every job, in the plan's order. One listing tells of thousands which to look at."""
@@ -151,7 +152,10 @@ class Observer:
             ending = None
         # One that was queued again has left its last attempt's status behind.
         if queue is not None and idle.state == "queued" and queued.dated > max(written, ended):
+            self._requeued[job_id] = queued.dated
             return idle
+        if written and max(written, ended) <= self._requeued.get(job_id, 0.0):
+            return idle  # it has left the queue, and its wrapper is not there yet
         if ending is None and (not status or written < self._since):
             return idle
         self._begun.add(job_id)
