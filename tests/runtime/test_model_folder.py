@@ -476,6 +476,96 @@ def test_weights_that_may_not_be_read(tmp_path: Path) -> None:
     assert "`chmod" in fault.fix
 
 
+def _file(length: int, header: object = None, data: int = 0) -> bytes:
+    """A safetensors file that claims a header of that length (None: the right one)."""
+    text = header if isinstance(header, bytes) else json.dumps(header or {}).encode()
+    return struct.pack("<Q", length if length >= 0 else len(text)) + text + bytes(data)
+
+
+def _one(**changes: object) -> dict[str, object]:
+    return {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changes}}
+
+
+_SECOND = {"b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}
+MALFORMED = {
+    "a length of 2**62": _file(1 << 62, _one(), 8),
+    "a length of -1": b"\xff" * 8 + _file(-1, _one(), 8)[8:],
+    "nothing": b"",
+    "seven bytes": bytes(7),
+    "no header": _file(0, b"", 8),
+    "a header that is no JSON": _file(-1, b"{not json", 8),
+    "a header that is a list": _file(-1, [1], 8),
+    "a header of bytes that are no text": _file(-1, b"{\xff\xfe}", 8),
+    "two tensors that overlap": _file(-1, _one() | _SECOND, 12),
+    "a gap between tensors": _file(-1, _one(data_offsets=[8, 16]), 16),
+    "a tensor beyond the file": _file(-1, _one(shape=[1 << 40], data_offsets=[0, 1 << 42]), 8),
+    "a negative shape": _file(-1, _one(shape=[-2]), 8),
+    "a shape that is no number": _file(-1, _one(shape=["2"]), 8),
+    "offsets the other way round": _file(-1, _one(data_offsets=[8, 0]), 8),
+    "a shape of another size": _file(-1, _one(shape=[3]), 8),
+    "an unknown type": _file(-1, _one(dtype="EVIL"), 8),
+    "half of a download": _file(-1, _one(), 4),
+    "more than the header says": _file(-1, _one(), 9),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_broken_weights_are_refused_before_anything_reads_them(case: str, tmp_path: Path) -> None:
+    """By `check` and by the job that adopts the model, not by transformers in a later job."""
+    folder = write_model_folder(tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(MALFORMED[case])
+    (fault,) = read_model_folder(folder, "model").faults
+    assert fault.message.startswith("model: model.safetensors ")
+    assert fault.fix
+    with pytest.raises(CheckpointError):
+        check_directory(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"quantization_config": "bitsandbytes"}, '`quantization_config: "bitsandbytes"`'),
+        ({"dtype": "evil"}, '`dtype: "evil"`, which is no type of weights'),
+        ({"torch_dtype": "load"}, '`torch_dtype: "load"`'),
+        ({"dtype": 7}, "`dtype: 7`"),
+        ({"_attn_implementation": "owner/name"}, "which names code of the hub"),
+        ({"attn_implementation": "owner/name@main:fn"}, "which names code of the hub"),
+        ({"_attn_implementation": {"": "owner/name"}}, "which names code of the hub"),
+        ({"text_config": {"_attn_implementation": "owner/name"}}, "which names code of the hub"),
+        ({"rope_scaling": {"type": "x", "factor": 2}}, '`rope_scaling` of the type "x"'),
+        ({"rope_parameters": {"rope_type": ["x"]}}, "`rope_parameters` of the type"),
+        ({"rope_scaling": "linear"}, '`rope_scaling` of the type "linear"'),
+        ({"num_hidden_layers": 10**9}, "the weights have 1 of the 1000000000 layers"),
+    ],
+)
+def test_settings_that_a_later_job_would_stop_at(
+    changes: dict[str, object], says: str, tmp_path: Path
+) -> None:
+    folder = write_model_folder(tmp_path / "model")
+    config(**changes)(folder)
+    faults = read_model_folder(folder, "model").faults
+    assert says in "\n".join(map(str, faults))
+    with pytest.raises(CheckpointError):
+        check_directory(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dtype": "bfloat16"},
+        {"torch_dtype": "torch.float16"},
+        {"dtype": None, "quantization_config": None, "rope_scaling": None},
+        {"_attn_implementation": "flash_attention_2"},
+        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+        {"rope_parameters": {"rope_theta": 10000.0}},
+    ],
+)
+def test_settings_that_models_do_have(changes: dict[str, object], tmp_path: Path) -> None:
+    folder = write_model_folder(tmp_path / "model")
+    config(**changes)(folder)
+    assert read_model_folder(folder, "model").faults == ()
+
+
 @pytest.mark.parametrize(
     "case",
     [

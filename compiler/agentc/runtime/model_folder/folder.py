@@ -23,6 +23,7 @@ from agentc.runtime.model_folder.config import (
     read_config,
     sizes_of,
 )
+from agentc.runtime.model_folder.config_settings import setting_faults
 from agentc.runtime.model_folder.expected_tensors import tensor_fault
 from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
 from agentc.runtime.model_folder.generation import generation_faults
@@ -175,6 +176,7 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
             config = read_config(file.read(MOST_BYTES + 1))
         faults += _type_faults(config, shown, needs)
         sizes = sizes_of(config) if needs.language else None
+        faults += setting_faults(config, shown, known=sizes is not None)
     except ConfigFileError as error:
         message = "the model's config.json cannot be understood: %s" % error
         faults.append(FolderFault(message, _SAVE_AGAIN))

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 _LARGEST_HEADER = 1 << 25
 _LFS = b"version https://git-lfs"
@@ -66,10 +66,16 @@ def read_header(path: Path) -> Dict[str, Tensor]:
         raise HeaderError("has a header without tensors")
     header.pop("__metadata__", None)
     tensors: Dict[str, Tensor] = {}
-    end = 0
+    places: List[Tuple[int, int, str]] = []
     for name, entry in header.items():
-        tensors[name], last = _tensor(name, entry)
-        end = max(end, last)
+        tensors[name], begin, last = _tensor(name, entry)
+        places.append((begin, last, name))
+    end = 0
+    for begin, last, name in sorted(places):
+        if begin != end:
+            what = "overlaps with" if begin < end else "leaves a gap behind"
+            raise HeaderError("has a header whose tensor %s %s another" % (name[:200], what))
+        end = last
     whole = 8 + length + end
     if size < whole:
         raise HeaderError("is truncated: it has %d of %d bytes" % (size, whole))
@@ -78,8 +84,8 @@ def read_header(path: Path) -> Dict[str, Tensor]:
     return tensors
 
 
-def _tensor(name: str, entry: Any) -> Tuple[Tensor, int]:
-    """A tensor, and where its values end."""
+def _tensor(name: str, entry: Any) -> Tuple[Tensor, int, int]:
+    """A tensor, and where its values begin and end."""
     wrong = HeaderError("has a header that does not describe the tensor %s" % name[:200])
     if not isinstance(entry, dict):
         raise wrong
@@ -88,11 +94,13 @@ def _tensor(name: str, entry: Any) -> Tuple[Tensor, int]:
     if not isinstance(dtype, str) or shape is None or offsets is None or len(offsets) != 2:
         raise wrong
     tensor = Tensor(dtype, shape)
+    if tensor.bits is None:
+        raise HeaderError("has the tensor %s of an unknown type, %s" % (name[:200], dtype[:40]))
     begin, end = offsets
     bits = tensor.bits
     if end < begin or (bits is not None and (tensor.numbers * bits + 7) // 8 != end - begin):
         raise wrong
-    return tensor, end
+    return tensor, begin, end
 
 
 def _sizes(value: Any) -> Optional[Tuple[int, ...]]:
