@@ -121,6 +121,27 @@ def test_quota_and_permission_in_words(tmp_path: Path) -> None:
     assert "chmod -R g+rwX" in refused
 
 
+def test_a_disk_that_was_full_is_named_when_there_is_room_again(
+    plan: TinyPlan, small: Path, tmp_path: Path
+) -> None:
+    """What a job had staged is removed, or somebody frees some: its wrapper has said the cause."""
+    layout = StoreLayout(plan.store)
+    plan.job("second", rows=100)
+    ballast = fill(small, 0)
+    log = tmp_path / "snakemake.log"
+    log.write_text(plan.run("second").stderr)
+    ballast.unlink()
+    plan.staging("second").mkdir(parents=True, exist_ok=True)
+    state = {"state": "running", "pid": 2**22 + 1, "host": os.uname().nodename, "time": 0}
+    (plan.staging("second") / "status.json").write_text(json.dumps(state))
+    observer = Observer(layout, [plan.jobs[-1]], since=0.0)
+    observer.driver_log = log
+    told = describe_failures(layout, [plan.jobs[-1]], observer.look(), log)
+    assert told.startswith("second failed: cannot write ")
+    assert "ENOSPC" in told.splitlines()[0]
+    assert "was killed" not in told
+
+
 def test_wrapper_that_died_of_a_full_disk_gives_one_message(plan: TinyPlan, small: Path) -> None:
     layout = StoreLayout(plan.store)
     for name in ("second", "third"):

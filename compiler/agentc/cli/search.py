@@ -160,7 +160,8 @@ class _Scene:
         return run.execute(self._with(params, until=until, dry_run=False))
 
     def failed(self, params: Mapping[str, Json]) -> tuple[str, ...]:
-        """Where a wrapper or Snakemake was killed, the jobs say nothing of the kind."""
+        """Where a wrapper or Snakemake was killed, or SLURM ended a job, jobs say nothing of the
+        kind."""
         from agentc.plan.render import plan_document
         from agentc.run.observe import Observer
 
@@ -168,7 +169,8 @@ class _Scene:
         assert compiled.plan is not None
         document: Any = plan_document(compiled.plan)
         seen = Observer(self._layout, document["jobs"], since=self._began).look()
-        return tuple(one.id for one in seen if one.state == "failed" and not one.stopped)
+        own = (one for one in seen if one.state == "failed" and one.ending is None)
+        return tuple(one.id for one in own if not one.stopped)
 
     def value(self, params: Mapping[str, Json], measured: Measured) -> float | None:
         """What the stage measured, after the rounds that there were if they stop by a rule."""

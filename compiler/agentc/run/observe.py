@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.machine.terminal import printable
 from agentc.runtime.program import read_json
+from agentc.runtime.servers.lease import last_lines
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import full_disk_hint
 from agentc.runtime.store.visible import now_at
@@ -25,6 +27,7 @@ State = Literal[
     "waiting", "queued", "environment", "leases", "running", "checking", "done", "failed", "killed"
 ]
 ACTIVE = ("environment", "leases", "running", "checking")
+_FULL_DISK = re.compile(r"cannot write .*: no space is left on its file system \(ENOSPC; .*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,8 @@ class JobSnapshot:
 class Observer:
     """Looks at the jobs of a run again and again; `since` is when the run began: what staging
     directories tell about times before is old news. Files tell that by their own dates: the clock
-    of a node may be minutes away from this one's. `waiting` has the jobs in SLURM's queue."""
+    of a node may be minutes away from this one's. `waiting` has the jobs in SLURM's queue,
+    `driver_log` the last words of wrappers."""
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class Observer:
         waiting: Callable[[], WaitingJobs] = lambda: NOTHING,
     ) -> None:
         self._layout = layout
+        self.driver_log: Path | None = None
         self._waiting = waiting
         self._jobs = tuple(jobs)
         self._ahead = clock_ahead(layout.root) if since else 0.0
@@ -170,7 +175,7 @@ class Observer:
             )
         if state in ACTIVE and _is_gone(status):
             # On a full disk a wrapper dies of it, and cannot write down why.
-            full = full_disk_hint("", self._layout.root)
+            full = full_disk_hint("", self._layout.root) or self._said_of_a_full_disk()
             state = "failed" if full else "killed"
             message = full or "its wrapper was killed"
         began = self._began.setdefault(job_id, written)
@@ -189,6 +194,12 @@ class Observer:
             ending=ending,
             **self._measure(job_id, progress, dated, resumed=status.get("attempts") != 1),
         )
+
+    def _said_of_a_full_disk(self) -> str:
+        """By a wrapper of this run: there may be room again by now."""
+        lines = [] if self.driver_log is None else last_lines(self.driver_log, 500).splitlines()
+        found = filter(None, map(_FULL_DISK.search, lines))
+        return next((match[0] for match in found), "")
 
     def _warn(self, job_id: str, warnings: Iterable[str]) -> None:
         for text in warnings:

@@ -152,6 +152,7 @@ def _run(
                 if others:
                     log = directory / OWN_LOG.format(token=run.token)
                 remove_leftovers(directory, {other.token for other in others})
+                observer.driver_log = log
                 code = drive(
                     work, directory, driver, observer, servers, view, log, trackers.news, queue
                 )
