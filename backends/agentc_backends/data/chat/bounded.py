@@ -1,8 +1,9 @@
 """Bounds what a model's own chat template may cost: it is a program that came with the weights.
 
-Its sandbox keeps it from the machine, not from looping for years or writing gigabytes. A thread
-watches the CPU time of those that render, so that a busy machine ends nothing; what it ends gets an
-exception between two steps of the template. Used by tokens.py and the server's chat_text.py.
+Its sandbox keeps it from the machine, not from looping for years or writing gigabytes.
+`template_memory.py` counts what it makes. A thread watches the CPU time of those that render, so
+that a busy machine ends nothing; what it ends gets an exception between two steps of the template.
+Used by tokens.py and the server's chat_text.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.data.chat.template_memory import begin
 
 LIMIT_S = 5.0
 """Of CPU time. Templates take milliseconds for conversations of a hundred turns."""
 LIMIT_CHARACTERS = 16_000_000
 
-_REMEDY = "choose a built-in chat_format on the model stage, or mend the template"
+_REMEDY = "choose a built-in chat_format on the model stage, or correct the template"
 
 
 class TemplateTimeError(FormatError):
@@ -31,8 +33,10 @@ class TemplateTimeError(FormatError):
 
 def bounded(render: Callable[[], str], limit_s: float | None = None) -> str:
     """The text that `render` gives in this thread. Raises FormatError where it takes more than
-    `limit_s` (else LIMIT_S) of CPU time, or writes more than LIMIT_CHARACTERS."""
+    `limit_s` (else LIMIT_S) of CPU time, writes more than LIMIT_CHARACTERS, or holds more than
+    template_memory.LIMIT."""
     limit_s = LIMIT_S if limit_s is None else limit_s
+    begin()
     entry = _Entry(threading.get_ident(), limit_s, _clock_of(threading.get_ident()))
     try:
         _WATCH.add(entry)

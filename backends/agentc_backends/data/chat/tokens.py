@@ -303,6 +303,13 @@ class Encoder:
                 f"the tokenizer's chat template refuses the conversation: {error}; choose a "
                 "built-in chat_format, or leave out what it refuses"
             ) from error
+        except FormatError:
+            raise
+        except Exception as error:  # a program of its own: it may raise whatever Python has
+            raise FormatError(
+                f"the tokenizer's chat template fails ({type(error).__name__}: {error}); correct "
+                "chat_template.jinja, or choose a built-in chat_format"
+            ) from error
 
 
 def _spanned(

@@ -133,6 +133,12 @@ class ChatText:
             )
         except (TemplateError, TypeError) as error:  # JSON of what a message does not have
             raise FormatError(f"the chat template refuses these messages: {error}") from error
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(
+                f"the chat template fails ({type(error).__name__}: {error})"
+            ) from error
 
     def _spells_control(self, messages: Messages) -> bool:
         return any(token in text for text in map(_letters, messages) for token in self._control)
