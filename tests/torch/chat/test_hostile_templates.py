@@ -1,4 +1,4 @@
-"""A model's own chat template that fails in any way is refused in words, by trainers and servers."""
+"""A chat template of a model that fails in any way is refused in words, by trainers and servers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
+from agentc_backends.servers.transformers.chat_text import ChatText
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AddedToken, PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils
@@ -16,7 +17,6 @@ from transformers.utils import chat_template_utils
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.template_memory import RestrainedEnvironment
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.servers.transformers.chat_text import ChatText
 
 MESSAGES = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
 HOSTILE = {
