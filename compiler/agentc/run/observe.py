@@ -17,7 +17,7 @@ from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.machine.terminal import printable
 from agentc.runtime.program import read_json
-from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import full_disk_hint
 from agentc.runtime.store.visible import now_at

@@ -135,7 +135,7 @@ class RestrainedEnvironment(ImmutableSandboxedEnvironment):
         self.filters = filters
 
     @staticmethod
-    def concat(pieces: Iterable[str]) -> str:  # type: ignore[override]
+    def concat(pieces: Iterable[str]) -> str:
         """Of a whole output, piece by piece, and of buffers, which were charged."""
         if not isinstance(pieces, list):
             buffer = _Buffer()
