@@ -302,6 +302,17 @@ def test_the_cause_of_an_end_outlives_the_terminal(
     assert "SLURM ended" not in shown(capsys, plan, "status", "tiny"), "a later attempt counts"
 
 
+def test_a_run_that_is_killed_has_kept_the_cause(
+    plan: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is sure of the end only half a minute later: SLURM may start the job again."""
+    scene = Scene(plan)
+    status_of(plan, "first", state="failed", message="interrupted by SIGTERM")
+    with running(plan, scene):
+        assert scene.after(LOOK_S, _7="CANCELLED") == ("wait", [])
+    assert "SLURM ended job 7 (first): CANCELLED" in shown(capsys, plan, "why", "first")
+
+
 def test_lines_of_a_run_reach_a_pipe_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

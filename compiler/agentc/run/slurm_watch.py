@@ -42,6 +42,8 @@ DONE_S = 75.0
 """Where all jobs are gone and done for so long, Snakemake does not heed what it heard (another
 version of its plugin); longer than it waits for their files, usually a minute."""
 _ENDED = {*NEVER_TOLD, *FINAL, "COMPLETED"}
+_OF_SLURM = _ENDED - {"COMPLETED", "FAILED"}
+"""Ends that a job's own program has no words for."""
 
 _RESOURCES = re.compile(r"^    resources: (.*)", re.MULTILINE)
 _OTHER_CLUSTER = re.compile(r"clusters?[= ]|-M ")
@@ -198,6 +200,9 @@ class QueueWatch:
                 self._gone.pop(number, None)
                 at_work += 1
                 continue
+            if number not in self._gone and state in _OF_SLURM:
+                # Kept now: this run may be killed before it is sure of it.
+                slurm_endings.keep_endings([Ending(number, unit, state)], self._work)
             since = now - self._gone.setdefault(number, now)
             if number in known:
                 lost += number in self._told
