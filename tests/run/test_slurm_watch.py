@@ -247,6 +247,10 @@ def test_what_the_store_shows_makes_the_next_look_a_near_one(plan: TinyPlan) -> 
     scene.publish("first")
     scene.watch.notice(observer.look())
     assert scene.watch._next < scene.now + LOOK_S
+    scene.after(0, _7="COMPLETING")
+    assert scene.watch._next < scene.now + LOOK_S, "it has not left the queue"
+    scene.after(0, _7="COMPLETED")
+    assert scene.watch._next == scene.now + LOOK_S
 
 
 def test_jobs_that_snakemake_heard_of_are_asked_for_no_more(plan: TinyPlan) -> None:

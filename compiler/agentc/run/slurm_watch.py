@@ -62,6 +62,10 @@ def pause_after(quiet: float) -> float:
     return next((pause for until, pause in _RHYTHM if quiet < until), _RARELY_S)
 
 
+def _alive(states: Mapping[str, QueueState]) -> set[str]:
+    return {number for number, job in states.items() if job.state not in _ENDED}
+
+
 class QueueWatch:
     """The jobs of one Snakemake, whose log begins at `start`. `ask` tells the states of a run's
     jobs by number, those that ended within the last minutes too; it may raise QueueError."""
@@ -139,6 +143,8 @@ class QueueWatch:
         self._away = False
         if states != self._states:
             self._stirred = self._clock()
+        if _alive(self._states) - _alive(states):
+            self._soon = 0  # what the store showed has left the queue, too
         self._states = states
         self._schedule()
         verdict, more = self._judge(states)
