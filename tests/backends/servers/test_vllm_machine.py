@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import tempfile
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +74,18 @@ def test_vllms_workers_are_bound_to_these_cores_each(
         assert environ["VLLM_CPU_OMP_THREADS_BIND"] == binding
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A temporary folder whose path leaves room for names of sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
 def test_a_vllm_server_leaves_nothing_but_its_caches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The home of its user is left alone; a server that was killed is cleaned up after."""
-    home = tmp_path / f"agentc-vllm-{os.getuid()}"
+    home = short / f"agentc-vllm-{os.getuid()}"
     killed = home / "runs" / "killed"
     alive = home / "runs" / "alive"
     for folder in (killed, alive):
@@ -85,15 +95,13 @@ def test_a_vllm_server_leaves_nothing_but_its_caches(
     environ: dict[str, str] = {}
     with (alive / "lock").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        monkeypatch.setattr(tempfile, "tempdir", str(short))
         with prepared(environ, ["serve", "M"]) as own:
             assert environ["TMPDIR"] == str(own) == tempfile.gettempdir()
             assert {path.name for path in own.parent.iterdir()} == {"alive", own.name}
         assert [path.name for path in own.parent.iterdir()] == ["alive"]
     assert environ["VLLM_CACHE_ROOT"] == str(home / "vllm")
-    assert all(
-        value.startswith(str(tmp_path)) for name, value in environ.items() if "CACHE" in name
-    )
+    assert all(value.startswith(str(short)) for name, value in environ.items() if "CACHE" in name)
 
 
 def test_compiled_code_is_not_taken_from_others(
@@ -119,3 +127,18 @@ def test_more_memory_than_there_is_is_refused_before_vllm_is_started() -> None:
     for there in (24_000.0, None):
         require_memory({"VLLM_CPU_KVCACHE_SPACE": "8"}, there)
     require_memory({"VLLM_CPU_KVCACHE_SPACE": "64"}, None)
+
+
+def test_sockets_have_short_paths_whatever_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vLLM names a socket by a UUID in there, and the kernel takes 107 bytes."""
+    long = tmp_path / ("a" * 80)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    environ: dict[str, str] = {}
+    with prepared(environ, ["serve", "M"]) as own:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{environ['TMPDIR']}/{uuid.uuid4()}")
+        assert environ["VLLM_CACHE_ROOT"].startswith(str(long))
+    assert not own.exists()

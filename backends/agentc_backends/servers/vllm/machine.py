@@ -25,6 +25,9 @@ _CACHES = {
 }
 """Where vLLM and its libraries keep what they have compiled, by default in the user's home."""
 _RUNS = "runs"
+_LONGEST = 107 - len("/abcdefgh/") - 36
+"""The kernel takes socket paths of 107 bytes; vLLM names its sockets by UUIDs in the temporary
+folder."""
 
 
 def thread_binding(environ: Mapping[str, str], workers: int) -> str:
@@ -66,15 +69,18 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
     """Variables for vLLM, and a temporary folder of this server, which is removed at its end; those
     of servers that were killed are removed with it."""
     environ[BIND_VARIABLE] = thread_binding(environ, workers_of(words))
-    home = _own_folder(Path(tempfile.gettempdir()) / f"agentc-vllm-{os.getuid()}")
-    for name, folder in _CACHES.items():
-        environ.setdefault(name, str(home / folder))
+    name = f"agentc-vllm-{os.getuid()}"
+    home = _own_folder(Path(tempfile.gettempdir()) / name)
+    for variable, folder in _CACHES.items():
+        environ.setdefault(variable, str(home / folder))
     runs = home / _RUNS
+    if len(os.fsencode(runs)) > _LONGEST:
+        runs = _own_folder(Path("/tmp") / name) / _RUNS
     runs.mkdir(exist_ok=True)
     _remove_stale(runs)
-    own = Path(tempfile.mkdtemp(dir=runs))
+    own = Path(tempfile.mkdtemp(prefix="", dir=runs))
     held = _hold(own)
-    # Rendezvous files and sockets of vLLM's processes; the path of a socket must be short.
+    # Rendezvous files and sockets of vLLM's processes.
     environ["TMPDIR"] = tempfile.tempdir = str(own)
     try:
         yield own
