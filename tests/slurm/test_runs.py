@@ -56,13 +56,16 @@ def test_jobs_are_submitted_as_the_profile_says(
             say=name, echo=["CUDA_VISIBLE_DEVICES"], resources={"gpus": 2},
         )  # fmt: skip
     plan.session("both", "left", "right")
+    plan.job("joined", inputs={"x": ["left", "right"]}, kind="pair")["local"] = True
     before = {job.id for job in cluster.history()}
     done = plan.run_all(f"profile={profile}")
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = [job for job in cluster.history() if job.id not in before]
-    assert [job.state for job in jobs] == ["COMPLETED"] * 2, "a session is one job"
+    assert [job.state for job in jobs] == ["COMPLETED"] * 2, "a session is one job, a local one none"
+    assert plan.published("joined")
+    names = [job.name.partition("mine-agentc-")[2].partition("-")[2] for job in jobs]
+    assert names == ["model", "both"], "its token and its stage"
     for job in jobs:
-        assert job.name.startswith("mine-agentc-")
         shown = cluster.command("scontrol", "show", "job", str(job.id))
         assert "Partition=short" in shown
         assert "TimeLimit=00:05:00" in shown
