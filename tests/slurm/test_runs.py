@@ -61,7 +61,7 @@ def test_jobs_are_submitted_as_the_profile_says(
     done = plan.run_all(f"profile={profile}")
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = [job for job in cluster.history() if job.id not in before]
-    assert [job.state for job in jobs] == ["COMPLETED"] * 2, "a session is one job, a local one none"
+    assert [job.state for job in jobs] == ["COMPLETED"] * 2, "a session is one job"
     assert plan.published("joined")
     names = [job.name.partition("mine-agentc-")[2].partition("-")[2] for job in jobs]
     assert names == ["model", "both"], "its token and its stage"
