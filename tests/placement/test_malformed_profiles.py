@@ -10,6 +10,7 @@ import pytest
 from agentc.cli import main
 from agentc.placement import read_requests
 from agentc.placement.profile import ProfileError, find_profile, require_executor
+from agentc.preflight.profile_rules import check_rules
 
 pytest.importorskip("snakemake_executor_plugin_slurm")
 
@@ -192,3 +193,20 @@ def test_every_command_checks_the_profile_of_the_environment(
     (tmp_path / "spec.yaml").write_text("agentc: 1\nname: any\n")
     assert main([command, str(tmp_path / "spec.yaml"), "--store", str(tmp_path / "store")]) == 2
     assert "`time`; it is called `runtime`" in capsys.readouterr().err
+
+
+def test_rules_that_no_plan_has(tmp_path: Path) -> None:
+    """A warning, since a profile may serve other workflows."""
+    (tmp_path / "config.yaml").write_text(
+        SLURM
+        + "set-resources: {stf: {mem_mb: 1000}, sft: {mem_mb: 1000}, script_local: {gpu: 0}}\n"
+        "set-threads: {align_reads: 4, session: 2}\n"
+    )
+    profile = find_profile(str(tmp_path), {})
+    assert profile is not None
+    found = list(check_rules(read_requests(profile)))
+    assert [one.verdict for one in found] == ["warning", "warning"]
+    assert "`set-resources: stf`" in found[0].message
+    assert found[0].fix == "did you mean `sft`?"
+    assert "`set-threads: align_reads`" in found[1].message
+    assert "rules are named after the kinds" in str(found[1].fix)

@@ -21,6 +21,7 @@ from agentc.preflight.job_counts import check_job_counts
 from agentc.preflight.machine import check_job_variables, check_machine, check_own_servers
 from agentc.preflight.memory import check_memory
 from agentc.preflight.minutes import check_minutes
+from agentc.preflight.profile_rules import check_rules
 from agentc.preflight.sandbox import check_boxes
 from agentc.preflight.shared_servers import check_shared_servers
 from agentc.preflight.slurm_query import ask_slurm
@@ -49,6 +50,7 @@ def every_check(
         *offline.check_disk(work.layout, work, estimates, expected),
         *offline.check_shared(work.layout, profile),
         *offline.check_programs(profile),
+        *check_rules(requests),
         *offline.check_software(compiled.plan, work, profile),
         *offline.check_secrets(compiled, work),
         *offline.check_ports(work, profile),
