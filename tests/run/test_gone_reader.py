@@ -13,7 +13,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import COMMANDS
-from agentc.cli.output import Reaction, reaction_of
+from agentc.output import Reaction, reaction_of
 
 SPEC = """
 agentc: 1

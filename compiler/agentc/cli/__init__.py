@@ -17,7 +17,6 @@ from contextlib import nullcontext
 from typing import Protocol, cast
 
 from agentc import __version__
-from agentc.cli.output import reaction_of, survive_readers
 from agentc.cli.parser import CommandParser
 from agentc.collection import paused_collection
 from agentc.exit_codes import (
@@ -28,6 +27,7 @@ from agentc.exit_codes import (
     EXIT_USAGE,
     CommandError,
 )
+from agentc.output import reaction_of, survive_readers
 from agentc.runtime.machine.terminal import guarded_output
 
 COMMANDS = (
