@@ -79,6 +79,7 @@ _TRAINING = (
     Prior("torch_start", 7, 2.2, "s", "importing torch, transformers and the trainer, CPU"),
     Prior("cuda_start", 20, 2.2, "s", "the same with CUDA, kernels and a process group"),
     Prior("load_rate", 1e9, 3, "bytes/s", "reading weights from a disk"),
+    Prior("save_rate", 1e9, 3, "bytes/s", "writing a checkpoint that a training resumes from"),
     Prior("gpu_training_share", 0.35, 1.9, "of the peak", "model FLOPs utilisation of plain "
           "PyTorch fine-tuning; PaLM reports 0.46, Megatron-LM up to 0.5 at best settings"),
     Prior("cpu_training_share", 0.2, 2.2, "of the peak", "2 cores, fp32, models up to 1e8 weights"),

@@ -17,6 +17,8 @@ from agentc.cost.quantity import ZERO, Quantity, total
 from agentc.cost.subject import JobProfile, ServerProfile
 from agentc.kinds.groups import PAIR_TRAINERS
 
+_SAVING_SHARE = 0.05
+"""Of a training's time that its checkpoints may take where the spec names no steps."""
 _UNSEEN = Quantity.between(1.0, RATE_FACTOR)
 
 
@@ -103,7 +105,22 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead])
-    return _sum([start, load, compute, overhead], amount, work.tokens.spread)
+    saving = _saving(subject, work, count, amount.median)
+    return _sum([start, load, compute, overhead, saving], amount, work.tokens.spread)
+
+
+def _saving(subject: JobProfile, work: Workload, count: float, trained_s: float) -> Quantity:
+    """Resumable checkpoints: weights and both moments of Adam, of adapters next to nothing. Without
+    `save_every` as many as take a twentieth of the time."""
+    rate = prior("save_rate")
+    adapters = subject.config.get("lora") is not None or subject.setting("lora") is not None
+    save_s = 0.0 if adapters else 12 * count / rate.median
+    every = subject.setting("save_every")
+    if isinstance(every, int):
+        saves = max(0.0, (work.steps.median - 1) // every)
+    else:
+        saves = _SAVING_SHARE * trained_s // save_s if save_s else 0.0
+    return Quantity(saves * save_s, rate.spread) if saves else ZERO
 
 
 def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:

@@ -115,7 +115,7 @@ _SHARED: tuple[Field, ...] = (
     seed("seed", "Seed of shuffling and dropout."),
     integer(
         "save_every",
-        "Steps between resumable checkpoints; null: a tenth of the run.",
+        "Steps between resumable checkpoints; null: as often as costs a twentieth of the time.",
         None,
         minimum=1,
         nullable=True,

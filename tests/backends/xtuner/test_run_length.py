@@ -12,7 +12,7 @@ from agentc_backends.data.chat.rows import RowsError, Side
 from agentc_backends.trainers.common.order import StepSampler
 from agentc_backends.trainers.xtuner.order import RowOrder
 from agentc_backends.trainers.xtuner.packing import packed_sequences
-from agentc_backends.trainers.xtuner.schedule import START_FACTOR, length_of, schedulers
+from agentc_backends.trainers.xtuner.schedule import BY_TIME, START_FACTOR, length_of, schedulers
 
 SETTINGS: dict[str, Any] = {
     "batch_size": 1,
@@ -93,7 +93,7 @@ def test_steps_take_whole_batches(rows: int, processes: int, epochs: float, step
 def test_max_steps_wins_and_checkpoints_fall_on_steps() -> None:
     length = length_of({**SETTINGS, "max_steps": 25, "log_steps": 2}, 16, 1)
     assert (length.steps, length.iterations) == (25, 100)
-    assert (length.save_interval, length.log_interval) == (12, 8)
+    assert (length.save_interval, length.log_interval) == (BY_TIME, 8)
     assert length_of({**SETTINGS, "save_steps": 2}, 16, 1).save_interval == 8
 
 

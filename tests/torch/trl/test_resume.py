@@ -52,7 +52,7 @@ def inputs_of(kind: str, model: Path, root: Path) -> dict[str, list[Path]]:
     [
         pytest.param("sft", {}, marks=pytest.mark.long),
         ("dpo", {}),
-        ("sft", {"lora": {"rank": 4, "dropout": 0.2}}),
+        ("sft", {"lora": {"rank": 4, "dropout": 0.2}, "save_every": None}),  # by time
     ],
 )
 def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
@@ -60,9 +60,9 @@ def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
 ) -> None:
     inputs = inputs_of(kind, model, tmp_path)
     whole = tmp_path / "whole"
-    run_here(trainer_job(whole, kind, inputs, **SETTINGS, **extra))
+    run_here(trainer_job(whole, kind, inputs, **{**SETTINGS, **extra}))
     cut = tmp_path / "cut"
-    job = trainer_job(cut, kind, inputs, **SETTINGS, **extra)
+    job = trainer_job(cut, kind, inputs, **{**SETTINGS, **extra})
     for step in (7, 20):
         process = start(job)
         wait_for_step(cut, step, process)

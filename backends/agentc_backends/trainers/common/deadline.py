@@ -1,4 +1,5 @@
-"""When a training must stop, so that it can still save a checkpoint before the job's time limit.
+"""When a training must save a checkpoint: now and then, and before the job's time limit, so that it
+can still stop in time.
 
 Each trainer asks it after each step, in its `time_limit.py` or `reporting.py`.
 """
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 from agentc.runtime.program import Job, write_json
 from agentc_backends.trainers.common.endings import TrainingOutOfTimeError
 from agentc_backends.trainers.common.processes import agreed, first_process, wait_for_all
+from agentc_backends.trainers.common.saves import checkpoint_bytes, first_save_seconds, save_due
 
 _FILE = "save_seconds.json"
 """In the job's work folder: how long the longest save took, for the attempts that follow."""
@@ -20,8 +22,6 @@ _STEPS_AHEAD = 2
 _LEAST_S = 10.0
 _BYTES_PER_S = 1e8
 """A file system that is slow: before the first save, that of the machine is not known."""
-_MOMENTS = 8
-"""Bytes of optimiser state for each trained parameter: two moments in float32."""
 
 
 class Deadline:
@@ -33,6 +33,7 @@ class Deadline:
         self._save_s = _read_seconds(self._kept)
         self._step_s = 0.0
         self._mark: float | None = None
+        self._saved_at = time.monotonic()
 
     def begin_step(self) -> None:
         """A step begins now; where nobody says so, it begins with the end of the one before."""
@@ -55,11 +56,20 @@ class Deadline:
         first one, what is thought."""
         return prior_seconds(model) if self._save_s is None else self._save_s
 
+    def save_due(self, model: Any, step: int, every: int | None) -> bool:
+        """Whether a checkpoint is due after a step, asked by every process at the end of each: each
+        `every` steps, or where that is None so that saves take a small share of the time."""
+        if every is not None:
+            return step % every == 0
+        save_s = first_save_seconds(model) if self._save_s is None else self._save_s
+        return agreed(lambda: save_due(time.monotonic() - self._saved_at, save_s))
+
     def saved(self) -> None:
         """A checkpoint was saved since the last step ended."""
         assert self._mark is not None
         now = time.monotonic()
         self._save_s, self._mark = max(self._save_s or 0.0, now - self._mark), now
+        self._saved_at = now
         if first_process():
             write_json(self._kept, self._save_s)
 
@@ -76,9 +86,7 @@ class Deadline:
 
 def prior_seconds(model: Any) -> float:
     """How long a save may take that nobody has measured."""
-    trained = [each for each in model.parameters() if each.requires_grad]
-    size = sum(each.numel() * (each.element_size() + _MOMENTS) for each in trained)
-    return float(_LEAST_S + size / _BYTES_PER_S)
+    return float(_LEAST_S + checkpoint_bytes(model) / _BYTES_PER_S)
 
 
 def _read_seconds(path: Path) -> float | None:

@@ -32,8 +32,6 @@ from agentc_backends.trainers.online_rl.run_files import RunFiles
 from agentc_backends.trainers.online_rl.run_state import RunPlace, load_state, save_state
 
 MARK, COLLECT = "mark", "collect"
-_SHARE = 0.05
-"""Of its time that a run spends on saving, where the spec does not say how often it saves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +102,6 @@ class Run:
     place: RunPlace = field(default_factory=RunPlace)
     _deadline: Deadline = field(init=False)
     _saved: RunPlace | None = None
-    _saved_at: float = 0.0
-    _save_s: float = 0.0
 
     async def go(self) -> None:
         """To the end. Raises OutOfTimeError with the state saved."""
@@ -115,7 +111,6 @@ class Run:
         self.files.open(self.place, begun.iteration, begun.last)
         self._deadline = Deadline(self.job)
         self._deadline.begin_step()
-        self._saved_at = time.monotonic()
         for rows in begun.played:
             self.buffer.add([*map(played_of, rows)])
         if self.acting is not None:
@@ -251,18 +246,16 @@ class Run:
 
     def _due(self) -> bool:
         every = self.schedule.save_every
-        if every is not None:
-            return self.place.phase == 0 and self.place.iteration % every == 0
-        return time.monotonic() - self._saved_at > self._save_s / _SHARE
+        if every is not None and self.place.phase:
+            return False
+        return self._deadline.save_due(self.saved_modules, self.place.iteration, every)
 
     def _save(self) -> None:
         if self.place == self._saved:
             return
-        began = time.monotonic()
         self._deadline.begin_step()  # a phase that was cut off is no part of the save
         save_state(self.folder, self.learner, self.place)
-        self._saved, self._saved_at = self.place, time.monotonic()
-        self._save_s = max(self._save_s, self._saved_at - began)
+        self._saved = self.place
         self._deadline.saved()
 
     def _announce(self, phase: str) -> None:

@@ -20,11 +20,20 @@ class StepReporter:
     before, but for the rate and the gradient's norm, which are its step's own. `tokens` are those
     of each step's rows; `begun` steps were made by an attempt before this one."""
 
-    def __init__(self, job: Job, tokens: Sequence[int], *, begun: int, log_every: int) -> None:
+    def __init__(
+        self,
+        job: Job,
+        tokens: Sequence[int],
+        *,
+        begun: int,
+        log_every: int,
+        save_every: int | None,
+    ) -> None:
         self.job = job
         self.total = len(tokens)
         self._tokens = tokens
         self._log_every = log_every
+        self._save_every = save_every
         self._log = StepLog(job, begun)
         self._since: list[dict[str, float]] = []
         self._deadline = Deadline(job)
@@ -58,6 +67,11 @@ class StepReporter:
         """Whether a checkpoint must be saved after this step and the training stop, because the
         time limit is near. Asked at the end of each step."""
         return self._deadline.is_near(model) and not self.last(number)
+
+    def save_due(self, number: int, model: Any) -> bool:
+        """Whether a checkpoint is to be saved after this step; the last one needs none, for the
+        finished model follows. Asked after `must_stop`."""
+        return not self.last(number) and self._deadline.save_due(model, number, self._save_every)
 
     def saved(self, number: int) -> None:
         """Take note that the checkpoint after a step is written."""

@@ -22,7 +22,6 @@ from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_row
 from agentc_backends.trainers.common.attention import require_attention
 from agentc_backends.trainers.common.processes import agreed, first_process
 from agentc_backends.trainers.common.program import record_facts
-from agentc_backends.trainers.common.saves import steps_between_saves
 from agentc_backends.trainers.common.scoring import ScoringSample, score_rows
 from agentc_backends.trainers.openrlhf.checkpoint import publish, without_code
 from agentc_backends.trainers.openrlhf.machine import join_group, prepare_machine
@@ -111,7 +110,6 @@ def train_with(
     )
     require_attention(settings.word("--ds.attn_implementation"))
     require_lora_targets(job.input("model"), settings.words("--ds.lora.target_modules"))
-    save_every = steps_between_saves(len(schedule.held), settings.save_every)
     # Where DeepSpeed compiles operators; a shared folder's forgotten lock would stop every run.
     os.environ["TORCH_EXTENSIONS_DIR"] = str(job.work / _OPERATORS)
     prepare_machine()
@@ -121,7 +119,8 @@ def train_with(
     base = job.input("model")
     flags = [*settings.flags, *_models(job, base), "--ckpt.output_dir", str(trained)]
     flags += ["--ckpt.path", str(job.work / FOLDER), "--ckpt.max_num", "2"]
-    flags += ["--ckpt.save_steps", str(save_every)]
+    # When to save is `reporter`'s to say.
+    flags += ["--ckpt.save_steps", str(len(schedule.held))]
     flags += ["--ckpt.load_enable"] if begun else []
 
     from agentc_backends.trainers.openrlhf.reporting import StepReporter
@@ -131,6 +130,7 @@ def train_with(
         schedule.tokens(tokens),
         begun=begun,
         log_every=settings.value("--logger.logging_steps"),
+        save_every=settings.save_every,
     )
     scored: list[ScoredRows] = []
 

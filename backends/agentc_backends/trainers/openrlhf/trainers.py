@@ -34,6 +34,7 @@ class Reporter(Protocol):
 
     def must_stop(self, number: int, model: Any) -> bool: ...
 
+    def save_due(self, number: int, model: Any) -> bool: ...
     def saved(self, number: int) -> None: ...
 
     def stop(self, number: int) -> NoReturn: ...
@@ -93,7 +94,7 @@ class _Reporting:
         updated = self.model.model.skipped_steps == 0
         self.reporter.step(step, rate, self.strategy.all_reduce(numbers), updated=updated)
         stops = self.reporter.must_stop(step, self.model)
-        if stops or (step % args.ckpt.save_steps == 0 and not self.reporter.last(step)):
+        if self.reporter.save_due(step, self.model) or stops:
             self.strategy.save_ckpt(
                 self.model.model,
                 args.ckpt.path,

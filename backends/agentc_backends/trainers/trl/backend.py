@@ -20,7 +20,6 @@ from agentc_backends.trainers.common.lowering import (
     training_job,
     warmed_schedule,
 )
-from agentc_backends.trainers.common.saves import SAVES
 from agentc_backends.trainers.trl.critic_lowering import critic_config
 from agentc_backends.trainers.trl.memory import critic_memory, dpo_memory, sft_memory
 
@@ -115,9 +114,9 @@ def _shared_arguments(view: StageView) -> dict[str, Json]:
         "bf16": view.text("dtype") == "bfloat16",
         "gradient_checkpointing": checkpointing,
         "seed": view.integer("seed"),
-        "save_strategy": "steps",
-        # A share, as it is below 1.
-        "save_steps": 1 / SAVES if save_every is None else save_every,
+        # By time, where the spec names no steps (`trl/time_limit.py`).
+        "save_strategy": "no" if save_every is None else "steps",
+        **({} if save_every is None else {"save_steps": save_every}),
         "save_total_limit": 2,
         "logging_steps": view.integer("log_every"),
         "logging_first_step": True,

@@ -1,6 +1,8 @@
-"""A trainer callback that saves a checkpoint and stops before the job's time limit, while there is
-time for that. Neighbours: common/deadline.py (when), reporting.py (marks checkpoints as whole),
-session.py."""
+"""A trainer callback that saves checkpoints by time where the spec names no steps, and saves one
+and stops before the job's time limit, while there is time for that.
+
+Neighbours: common/deadline.py (when), reporting.py (marks checkpoints as whole), session.py.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,8 @@ class StopInTime(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         near = self.deadline.is_near(model)
         self.stopped = near and state.global_step < state.max_steps
+        if args.save_strategy == "no" and state.global_step < state.max_steps:
+            control.should_save = self.deadline.save_due(model, state.global_step, None)
         if self.stopped:
             control.should_save = True
             control.should_training_stop = True

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentc_backends.trainers.common.saves import steps_between_saves
-
+BY_TIME = -1
+"""The interval of checkpoints that are saved by time: mmengine's own saves none."""
 START_FACTOR = 1e-5
 """Share of the learning rate at which a warm-up starts: mmengine allows no zero."""
 
@@ -22,7 +22,7 @@ START_FACTOR = 1e-5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Length:
     """A run's length: optimiser steps, iterations of each process, iterations between checkpoints
-    and between log lines."""
+    (`BY_TIME`: by time) and between log lines."""
 
     steps: int
     iterations: int
@@ -35,13 +35,13 @@ def length_of(settings: Mapping[str, Any], rows: int, processes: int) -> Length:
     that an epoch does not fill takes rows of the next pass."""
     accumulation = settings["accumulative_counts"]
     whole = settings["batch_size"] * accumulation * processes
-    steps = settings["max_steps"]
+    steps, every = settings["max_steps"], settings["save_steps"]
     if steps is None:
         steps = max(1, math.ceil(round(settings["max_epochs"] * rows / whole, 9)))
     return Length(
         steps=steps,
         iterations=steps * accumulation,
-        save_interval=steps_between_saves(steps, settings["save_steps"]) * accumulation,
+        save_interval=BY_TIME if every is None else every * accumulation,
         log_interval=settings["log_steps"] * accumulation,
     )
 

@@ -1,5 +1,8 @@
-"""mmengine's hook for checkpoints, which also saves one and stops before the job's time limit,
-while there is time for that. Neighbours: config_file.py names it; job_sft.py reads its note."""
+"""mmengine's hook for checkpoints, which also saves them by time where no interval is named, and
+saves one and stops before the job's time limit, while there is time for that.
+
+Neighbours: config_file.py names it; job_sft.py reads its note.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from mmengine.hooks import CheckpointHook
 
 from agentc.runtime.program import Job
 from agentc_backends.trainers.common.deadline import Deadline
+from agentc_backends.trainers.xtuner.schedule import BY_TIME
 from agentc_backends.trainers.xtuner.training import STOPPED
 
 
@@ -22,7 +26,7 @@ class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
         super().__init__(*arguments, **options)
         self.accumulation = accumulation
         self.deadline = Deadline(Job(Path(job_file)))
-        self._stops = False
+        self._stops = self._due = False
 
     def before_train_iter(self, runner: Any, batch_idx: int, data_batch: Any = None) -> None:
         if batch_idx % self.accumulation == 0:
@@ -31,9 +35,14 @@ class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
     def after_train_iter(
         self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
+        self._due = False
         if (batch_idx + 1) % self.accumulation == 0:
             near = self.deadline.is_near(runner.model)
-            self._stops = near and not self.is_last_train_iter(runner)
+            last = self.is_last_train_iter(runner)
+            self._stops = near and not last
+            if self.interval == BY_TIME and not last:
+                step = (batch_idx + 1) // self.accumulation
+                self._due = self.deadline.save_due(runner.model, step, None)
         super().after_train_iter(runner, batch_idx, data_batch, outputs)
         if self._stops:
             runner.train_loop.stop_training = True
@@ -42,7 +51,7 @@ class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
 
     def every_n_train_iters(self, runner: Any, n: int, start: int = 0) -> bool:
         """Whether to save now."""
-        return self._stops or bool(super().every_n_train_iters(runner, n, start))
+        return self._stops or self._due or bool(super().every_n_train_iters(runner, n, start))
 
     def _save_checkpoint(self, runner: Any) -> None:
         super()._save_checkpoint(runner)
