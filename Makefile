@@ -22,20 +22,32 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup requirements read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(VENV)/complete ## a Python environment with agentc, Snakemake and the developer tools
 
-# uv takes ten seconds for what takes pip ninety; where it is not to be had, or its index, pip does it.
-$(VENV)/complete: pyproject.toml
+# Whatever comes from the index has a hash (`make requirements` writes them); agentc itself is built here, without the index.
+# uv takes ten seconds for what takes pip ninety; where uv or its index is missing, pip does it.
+HASHED := --quiet --require-hashes
+$(VENV)/complete: pyproject.toml requirements/uv.lock requirements/development.lock
 	$(PYTHON) -m venv --clear $(VENV)
-	{ $(BIN)/pip install --quiet uv && \
-	  $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[run,slurm,dev]'; } || \
-	  $(BIN)/pip install --quiet --editable '.[run,slurm,dev]'
+	{ $(BIN)/pip install $(HASHED) -r requirements/uv.lock && \
+	  $(BIN)/uv pip install --python $(BIN)/python $(HASHED) -r requirements/development.lock; } || \
+	  $(BIN)/pip install $(HASHED) -r requirements/development.lock
+	$(BIN)/pip install --quiet --no-index --no-deps --no-build-isolation --editable .
 	touch $@
+
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-annotate --custom-compile-command 'make requirements'
+requirements: ## write the hashed locks of agentc's own installation again, with the newest versions that pyproject.toml allows
+	printf 'uv>=0.9\n' | $(COMPILE) --upgrade - -o requirements/uv.lock
+	printf 'pytest>=8\npytest-xdist>=3.6\n' | $(COMPILE) --upgrade - -o requirements/tests.lock
+	printf 'hatchling>=1.27\n' | $(COMPILE) --upgrade pyproject.toml - -o requirements/agentc.lock
+	printf 'atheris\nhatchling>=1.27\neditables>=0.5\n' | $(COMPILE) --upgrade pyproject.toml - -o requirements/fuzz.lock
+	printf 'hatchling>=1.27\n' | $(COMPILE) --upgrade --extra run --extra slurm pyproject.toml - -o requirements/run.lock
+	printf 'editables>=0.5\n' | $(COMPILE) --upgrade --extra run --extra slurm --extra dev pyproject.toml - -o requirements/development.lock
 
 environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
 	$(BUILD) $(foreach name,light sandbox frontend torch,$(LOCKS)/$(name).lock)
@@ -119,7 +131,7 @@ mutants: environments-all .agentc/torch-tests/complete ## put each seeded fault 
 # The torch environment is exact, so pytest lives in one of its own that sees torch's packages.
 .agentc/torch-tests/complete: backends/agentc_backends/software/torch.lock
 	rm -rf .agentc/torch-tests && $(PYTHON) -m venv .agentc/torch-tests
-	.agentc/torch-tests/bin/pip install --quiet pytest pytest-xdist
+	.agentc/torch-tests/bin/pip install $(HASHED) -r requirements/tests.lock
 	"$$($(BIN)/python -m agentc.runtime.build_environment $< --print-python)" -c \
 	  'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
@@ -168,7 +180,8 @@ comparison: environments ## what agentc and six rivals say to wrong settings (in
 	$(BIN)/python -m benchmarks.mistakes --write docs/comparison.md
 
 fuzz: setup ## twenty minutes of coverage-guided fuzzing of the front end, expressions and templates
-	$(PYTHON) -m venv .agentc/fuzz && .agentc/fuzz/bin/pip install --quiet atheris --editable .
+	$(PYTHON) -m venv .agentc/fuzz && .agentc/fuzz/bin/pip install $(HASHED) -r requirements/fuzz.lock
+	.agentc/fuzz/bin/pip install --quiet --no-index --no-deps --no-build-isolation --editable .
 	mkdir -p .agentc/fuzz/corpus
 	for target in front_end expressions templates; do \
 	  .agentc/fuzz/bin/python -m fuzz.run $$target -max_total_time=400 -max_len=12288 \

@@ -4,9 +4,13 @@
 set -eu
 : "${SOURCE:?a checkout of agentc}" "${PREFIX:?where to install}"
 python3 -m venv "$PREFIX/python"
-"$PREFIX/python/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check uv
+# Whatever comes from the index has a hash; agentc itself is built from SOURCE, without the index.
+"$PREFIX/python/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check \
+  --require-hashes -r "$SOURCE/requirements/uv.lock"
 "$PREFIX/python/bin/uv" pip install --quiet --no-cache --python "$PREFIX/python/bin/python" \
-  "${SOURCE}[run,slurm]"
+  --require-hashes -r "$SOURCE/requirements/run.lock"
+"$PREFIX/python/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check \
+  --no-index --no-deps --no-build-isolation "$SOURCE"
 locks=$("$PREFIX/python/bin/python" -c \
   'import agentc_backends.software as s; print(s.__path__[0])')
 AGENTC_ENVIRONMENTS="$PREFIX/environments"

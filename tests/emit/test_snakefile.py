@@ -23,7 +23,7 @@ import agentc.runtime
 from agentc.emit import compile_to
 from agentc.plan.job import Plan, ResourceRequest
 
-pytest.importorskip("snakemake", reason="needs `pip install agent-experiment-compiler[run]`")
+pytest.importorskip("snakemake", reason="needs `pip install .[run]`")
 
 MADE = plan(
     job("base", "model"),

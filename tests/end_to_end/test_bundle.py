@@ -67,7 +67,7 @@ def bare_python(tmp_path: Path) -> Path:
     """An interpreter that has Snakemake and what belongs to it, and not agentc."""
     found = importlib.util.find_spec("snakemake")
     if found is None or found.origin is None:
-        pytest.skip("needs `pip install agent-experiment-compiler[run]`")
+        pytest.skip("needs `pip install .[run]`")
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True
     )

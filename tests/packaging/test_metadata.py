@@ -26,7 +26,7 @@ WRITTEN = [
 def test_the_installed_distribution_has_the_name_that_messages_give() -> None:
     found = metadata(DISTRIBUTION)
     assert found["Name"] == DISTRIBUTION
-    assert install_command("slurm") == 'pip install "agent-experiment-compiler[slurm]"'
+    assert install_command("slurm") == f'pip install "{ROOT}[slurm]"'
     assert {"run", "slurm"} <= set(found.get_all("Provides-Extra") or ())
 
 

@@ -25,7 +25,7 @@ from agentc.plan.job import Job, ResourceRequest
 from agentc.plan.render import plan_document
 from agentc.run.slurm_endings import count_finished
 
-pytest.importorskip("snakemake", reason="needs `pip install agent-experiment-compiler[run]`")
+pytest.importorskip("snakemake", reason="needs `pip install .[run]`")
 
 
 def local(made: Job, asked: Json = None) -> Job:

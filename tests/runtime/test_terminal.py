@@ -18,7 +18,7 @@ from agentc.run.claims import _COLOURS as CLAIM_COLOURS
 from agentc.run.observe import JobSnapshot
 from agentc.runtime import job
 from agentc.runtime.machine.terminal import GuardedStream, guarded_output, printable
-from agentc.runtime.servers.lease import last_lines
+from agentc.runtime.servers.server_log import last_lines
 
 HOSTILE = (
     "\x1b[2J",

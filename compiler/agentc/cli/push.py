@@ -22,6 +22,7 @@ from agentc.cli.arguments import names_spec
 from agentc.cli.choose_run import add_variant_arguments, choose_run
 from agentc.cli.provenance import find_object, provenance_document
 from agentc.cli.store_argument import add_store_argument
+from agentc.distribution import install_command
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_STORE, EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ _EPILOG = """\
   agentc push eto.2.dpo --run quickstart --to model    the folder alone; nothing is uploaded
 
 huggingface_hub has to be installed beside agentc to upload: `pip install
-"agent-experiment-compiler[hub]"`. HF_TOKEN and HF_ENDPOINT mean what they mean to it; the token is
-read by it alone and is in no file. A repository that is made is private unless --public is given.
+"/path/to/checkout[hub]"`. HF_TOKEN and HF_ENDPOINT mean what they mean to it; the token is read by
+it alone and is in no file. A repository that is made is private unless --public is given.
 """
 _ENDINGS = frozenset({".json", ".safetensors", ".jinja", ".txt", ".model", ".py"})
 """Of files that a checkpoint is loaded from."""
@@ -236,8 +237,8 @@ def _upload(folder: Path, arguments: argparse.Namespace) -> int:
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError:
         return _fail(
-            'huggingface_hub is not installed: `pip install "agent-experiment-compiler[hub]"`, or'
-            " write the folder with --to and upload it by other means",
+            f"huggingface_hub is not installed: `{install_command('hub')}`, or write the folder "
+            "with --to and upload it by other means",
             EXIT_USAGE,
         )
     hub = HfApi(library_name="agentc")
