@@ -31,6 +31,7 @@ from agentc_backends.environments.foreign.launch import (
     folder_of,
 )
 from agentc_backends.environments.mcp.actions import ListedTool
+from agentc_backends.environments.mcp.stray_output import listen
 from agentc_backends.environments.mcp.telling import result_text
 
 _MOST_PAGES = 100
@@ -77,7 +78,8 @@ class McpSession:
             self.greeting = opened.result(self._timeout_s)
         except TimeoutError as error:
             self.close()
-            raise McpSessionError(f"no session in {self._timeout_s:g} s") from error
+            stray = f": {upstream.stray.last}" if upstream.stray.last else ""
+            raise McpSessionError(f"no session in {self._timeout_s:g} s{stray}") from error
         except Exception as error:
             raise McpSessionError(f"no session with {upstream.place}: {_why(error)}") from error
 
@@ -159,6 +161,7 @@ class McpUpstream:
             raise ValueError("one of `url` and `launch` says where the server is")
         self.place = self._url if launch is None else f"`{' '.join(launch.command)}`"
         self.timeout_s = timeout_s
+        self.stray = listen()
         self.loop = asyncio.new_event_loop()
         self.living: set[McpSession] = set()
         """Those that hold a connection; used in the loop alone."""
