@@ -126,6 +126,8 @@ def trainings_by(backend: StageBackend) -> list[Training]:
             inputs=given.inputs,
         )
         (draft,) = backend.lower(view, None)  # type: ignore[arg-type]
+        if view.refusals and all(refusal.capability for refusal in view.refusals):
+            continue  # what the backend says that it cannot do: it is never chosen for this job
         assert view.refusals == [], name
         found.append(
             Training(
