@@ -91,12 +91,13 @@ def test_compiled_code_is_cached_on_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "VLLM_CACHE_ROOT")
+    names += ("FLASHINFER_WORKSPACE_BASE",)
     for name in names:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     found = job_variables(tmp_path, 1, False, {})
     folder = tmp_path / f"agentc-cache-{os.getuid()}"
-    assert [Path(found[name]).parent for name in names] == [folder] * 3
+    assert [Path(found[name]).parent for name in names] == [folder] * 4
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
     monkeypatch.setenv("TRITON_CACHE_DIR", "/scratch/triton")

@@ -1,5 +1,6 @@
-"""What a vLLM server uses of its machine: cores, caches, temporary files. `job_serve.py` sets it up
-before vLLM is imported, which reads these variables once.
+"""What a vLLM server uses of its machine: cores, memory, temporary files. `job_serve.py` sets it up
+before vLLM is imported, which reads these variables once. Where compiled code is cached is said
+for all jobs (agentc.runtime.software.inherited).
 """
 
 from __future__ import annotations
@@ -18,12 +19,6 @@ from agentc.runtime.machine.core_lease import CORES_VARIABLE
 
 CACHE_VARIABLE = "VLLM_CPU_KVCACHE_SPACE"
 BIND_VARIABLE = "VLLM_CPU_OMP_THREADS_BIND"
-_CACHES = {
-    "VLLM_CACHE_ROOT": "vllm",
-    "TRITON_CACHE_DIR": "triton",
-    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
-}
-"""Where vLLM and its libraries keep what they have compiled, by default in the user's home."""
 _RUNS = "runs"
 _LONGEST = 107 - len("/abcdefgh/") - 36
 """The kernel takes socket paths of 107 bytes; vLLM names its sockets by UUIDs in the temporary
@@ -71,8 +66,6 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
     environ[BIND_VARIABLE] = thread_binding(environ, workers_of(words))
     name = f"agentc-vllm-{os.getuid()}"
     home = _own_folder(Path(tempfile.gettempdir()) / name)
-    for variable, folder in _CACHES.items():
-        environ.setdefault(variable, str(home / folder))
     runs = home / _RUNS
     if len(os.fsencode(runs)) > _LONGEST:
         runs = _own_folder(Path("/tmp") / name) / _RUNS
@@ -90,8 +83,7 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
 
 
 def _own_folder(path: Path) -> Path:
-    """The folder, made for this user only; a new one where somebody else has taken the name. What
-    is compiled is executed."""
+    """The folder, made for this user only; a new one where somebody else has taken the name."""
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()

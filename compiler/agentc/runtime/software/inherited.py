@@ -37,6 +37,7 @@ _CACHES = {
     "TRITON_CACHE_DIR": "triton",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "VLLM_CACHE_ROOT": "vllm",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
 """Caches of compiled code, by the variable that places them: on this machine's own disk."""
 _OF_AGENTC = frozenset((
