@@ -9,7 +9,7 @@ from typing import Any
 from agentc.conformance.bench import LoweringOutcome
 from agentc.conformance.check import Fault, Skipped, demand
 from agentc.conformance.subject import BackendUnderTest
-from agentc.conformance.values import leaves, with_value
+from agentc.conformance.values import leaves, value_at, with_value
 from agentc.kinds.field import Field
 
 UNREAD, REFUSED = "AGC602", "AGC603"
@@ -31,6 +31,7 @@ def check_setting(subject: BackendUnderTest, path: str, field: Field, identity: 
             return  # nothing here reads it, and the compiler says so
         start, before = context, subject.lower(context)
     accepted = False
+    chosen: list[Any] = []
     for value in subject.flips(field, path, start):
         after = subject.lower(with_value(start, path, value))
         _no_failure(path, value, after)
@@ -38,12 +39,22 @@ def check_setting(subject: BackendUnderTest, path: str, field: Field, identity: 
             _check_refusal(path, value, after)
             continue
         accepted = True
+        same = after.written == before.written
+        if same and not chosen and _is_automatic_switch(field, value_at(start, path, field)):
+            # One of its two values may be what the backend chooses without it.
+            chosen.append(value)
+            continue
         _check_effect(path, value, identity, before, after)
     demand(
         accepted or REFUSED in after.codes,
         f"no value of `{path}` is accepted and none is refused by name ({after.complaints()}); "
         "if it needs a value that cannot be guessed, give the kit one to try",
     )
+
+
+def _is_automatic_switch(field: Field, value: Any) -> bool:
+    types = field.schema.get("type")
+    return value is None and "boolean" in (types if isinstance(types, list) else [types])
 
 
 def _first_flip(

@@ -35,7 +35,8 @@ def others(field: Field, value: Any) -> Iterator[Any]:
     types = schema.get("type", "string")
     match types[0] if isinstance(types, list) else types:
         case "boolean":
-            yield not value
+            # None lets the backend choose: either value may be what it chooses.
+            yield from (True, False) if value is None else (not value,)
         case "integer":
             yield from _numbers(schema, value, 1)
         case "number":
