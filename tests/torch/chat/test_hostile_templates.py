@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from agentc_backends.servers.transformers.chat_text import ChatText
+from agentc_backends.servers.openai_api.chat_text import ChatText
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AddedToken, PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils
