@@ -80,3 +80,36 @@ def test_notes_for_readers_stand_everywhere(tmp_path: Path, table: BackendTable)
         assert _found(tmp_path, table, (line, f"{line}\n    doc: as in the paper")) == ()
         (wrong,) = _found(tmp_path, table, (line, f"{line}\n    doc: [1]"))
         assert (wrong.code, wrong.severity) == ("AGC203", "error")
+
+
+_OFFLINE = """agentc: 1
+name: demo
+environments: {craft: {backend: textcraft}, other: {backend: textcraft, max_depth: 2}}
+servers: {local: {backend: transformers}}
+prompts: {react: {instruction: Craft.}}
+defaults: {decode: {max_tokens: 64}}
+models:
+  base: {backend: scratch, architecture: llama, hidden_size: 128, layers: 2, heads: 2, context: 640, vocab_size: 768, chat_format: chatml, corpus: played}
+stages:
+  played: {kind: script, command: [true], output: trajectories}
+  offline: {kind: offline_rl, policy: base, data: played, iterations: 1}
+  test: {kind: evaluate, policy: base, environment: craft, split: test}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [("environment: craft, ", "", "AGC403"), ("policy: base, env", "policy: bas, env", "AGC401")],
+)
+def test_a_default_of_stages_that_have_an_error_is_not_without_effect(
+    tmp_path: Path, table: BackendTable, old: str, new: str, code: str
+) -> None:
+    """Whether any stage reads it is not known where stages are left out."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(_OFFLINE, encoding="utf-8")
+    found = compile_spec(spec, {}, table).diagnostics
+    assert not any(each.severity == "error" for each in found), render_text(found)
+    spec.write_text(_OFFLINE.replace(old, new), encoding="utf-8")
+    found = compile_spec(spec, {}, table).diagnostics
+    errors = [each.code for each in found if each.severity == "error"]
+    assert errors == [code], render_text(found)

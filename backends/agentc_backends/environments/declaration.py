@@ -151,7 +151,7 @@ def _field(each: Declared, groups: Mapping[str, tuple[Field, ...]]) -> Field:
     elif each.kind is bool:
         made = boolean(name, about.doc, each.default)
     elif each.kind is tuple:
-        made = strings(name, about.doc, each.default)
+        made = strings(name, about.doc, each.default, **limits)
     elif each.kind in _PLAIN:
         made = _PLAIN[each.kind](name, about.doc, default, nullable=each.nullable, **limits)
     else:

@@ -3,6 +3,7 @@ declarations. Where they are laid out again: `laid_out.py`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
@@ -71,5 +72,10 @@ def range_of(view: StageView) -> list[Json]:
     match told:
         case [int() | float() as low, int() | float() as high] if low < high:
             return [low, high]
-    view.refuse("range", "it is no range of scores", fix="write [lowest, highest]")
+    written = json.dumps(told)
+    view.refuse(
+        "range",
+        f"`range` is {written}: it is no range of scores",
+        fix="write `[lowest, highest]`",
+    )
     return [0.0, 1.0]

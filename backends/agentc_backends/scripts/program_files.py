@@ -28,9 +28,15 @@ def program_words(
         view.refuse(
             "run",
             f"{backend} needs a program",
-            fix="set options: {run: <a Python file>}, or options: {command: [<words>]}"
+            fix="write `options: {run: FILE.py}`, or `options: {command: [program, argument]}`"
             if in_options
-            else "set run: <a Python file>, or command: [<words>]",
+            else "write `run: FILE.py`, or `command: [program, argument]`",
+        )
+    if words and not words[0].strip():
+        view.refuse(
+            "command",
+            "the first word of `command` is the program, and is empty",
+            fix="write `command: [program, argument]`",
         )
     return ([], run) if isinstance(run, str) else (words, None)
 

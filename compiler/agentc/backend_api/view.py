@@ -9,6 +9,7 @@ for what is done with the names that a view recorded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -111,12 +112,14 @@ def effective(setting: Setting, given: Given) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A setting that a backend cannot honour. `capability` names what another backend may have."""
+    """A setting that a backend cannot honour. `capability` names what another backend may have,
+    `missing` the file that could not be read."""
 
     path: str
     reason: str
     capability: str | None = None
     fix: str | None = None
+    missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +156,15 @@ class OptionView:
     nodes: int = 1
     gpus: int | None = None
     on_gpu: bool = False
+    unreadable: list[str] = field(default_factory=list, repr=False)
 
     def file(self, path: str) -> bytes | None:
         """The content of a small file that the spec names (relative paths start at the spec);
         None when it cannot be read. It enters no key by itself: what is made of it must."""
-        return None if self.files is None else self.files(path)
+        content = None if self.files is None else self.files(path)
+        if content is None:
+            self.unreadable.append(path)
+        return content
 
     def get(self, path: str) -> Json:
         """The effective value at a dotted path; marks it as honoured."""
@@ -213,10 +220,31 @@ class OptionView:
         return self._given(path.split(".")) not in (None, ABSENT)
 
     def refuse(
-        self, path: str, reason: str, *, capability: str | None = None, fix: str | None = None
+        self,
+        path: str,
+        reason: str,
+        *,
+        capability: str | None = None,
+        fix: str | None = None,
+        missing: str | None = None,
     ) -> None:
-        """Say that this setting cannot be honoured; becomes a compile error at its place."""
-        self.refusals.append(Refusal(path=path, reason=reason, capability=capability, fix=fix))
+        """Say that this setting cannot be honoured; becomes a compile error at its place. `missing`
+        is the file that is not there, by default one that `file` could not read and the reason
+        names: the error then says what lies there, or which file has nearly that name."""
+        unread = [
+            name
+            for name in self.unreadable
+            if re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", reason)
+        ]
+        self.refusals.append(
+            Refusal(
+                path=path,
+                reason=reason,
+                capability=capability,
+                fix=fix,
+                missing=missing or max(unread, key=len, default=None),
+            )
+        )
 
     def leave(self, path: str, because: str) -> None:
         """Say why this setting, with the others as they are, is not read. Where the spec sets it
@@ -286,6 +314,7 @@ class StageView(OptionView):
             known=self.known,
             lookups=self.lookups,
             files=self.files,
+            unreadable=self.unreadable,
         )
 
     def absorb(self, other: StageView) -> None:

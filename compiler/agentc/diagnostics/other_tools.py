@@ -174,6 +174,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "dpo": ("preference",),
     "ranking": ("preference",),
     "openai": ("messages",),
+    "response": ("reply",),
+    "completion": ("reply",),
+    "regex": ("pattern",),
     "chat": ("messages",),
     "qwen": ("chatml",),
     "qwen2": ("chatml",),
@@ -274,6 +277,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "hugging_face": ("hf",),
     "local": ("path",),
     "tensorrt": ("vllm",),
+    **dict.fromkeys(("remote", "endpoint", "api", "sglang", "tgi", "ollama"), ("openai",)),
     "hf_transformers": ("transformers",),
     "accuracy": ("success",),
     "success_rate": ("success",),
@@ -381,6 +385,18 @@ _ADVICE: dict[str, tuple[_Advice, ...]] = {
         *("reward_function", "reward_fn", "reward_func", "reward_funcs", "reward_model"),
         "custom_reward_function",
     ),
+    **_same(
+        "the words go into `command`: write `command: [program, --option, value]`",
+        *("args", "arguments", "argv"),
+        where=("command",),
+    ),
+    **_same("write `variables: {NAME: value}`", "env", "environ", "envs", where=("variables",)),
+    **_same(
+        "leave it out: agentc chooses where a server listens, and gives its address to the jobs "
+        "that request it",
+        *("port", "host", "address", "served_model_name"),
+        where=("start_minutes",),
+    ),
     "top_k": (
         _Advice(
             "leave it out: the model servers do not sample by top-k; `top_p` and `temperature` "
@@ -464,9 +480,21 @@ _ADVICE: dict[str, tuple[_Advice, ...]] = {
 
 _KINDS: dict[str, str] = {
     **dict.fromkeys(
-        ("rft", "rejection_sampling", "rejection_sampling_fine_tuning", "rest", "raft", "star"),
+        (
+            "rft",
+            "rejection_sampling",
+            "rejection_sampling_fine_tuning",
+            "rest",
+            "raft",
+            "star",
+            "expert_iteration",
+        ),
         "rejection fine-tuning is `kind: sft` on the data of a rollout, with `min_reward: 1` or "
         "`best_per_task: 1`",
+    ),
+    **dict.fromkeys(
+        ("lora", "qlora", "peft"),
+        "LoRA is a setting of `kind: sft` and other trainers: write `lora: {rank: 16}` there",
     ),
     "ppo": "PPO is `kind: online_rl` with `backend: ppo`",
     "grpo": "GRPO is `kind: online_rl` with `backend: trl` and `options: {algorithm: grpo}`",
@@ -487,7 +515,7 @@ _KINDS: dict[str, str] = {
     "rpo": "RPO is `kind: dpo` with `nll_weight`",
     "step_dpo": "this is `kind: dpo` on pairs of `kind: pair` with `contrast: step`",
     **dict.fromkeys(
-        ("kto", "orpo", "simpo", "cpo", "bco"),
+        ("kto", "orpo", "simpo", "cpo", "bco", "sppo"),
         "not supported; preferences are trained by `kind: dpo` (`loss`: sigmoid, hinge or ipo, "
         "`nll_weight` for an SFT term)",
     ),

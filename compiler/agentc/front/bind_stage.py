@@ -124,7 +124,7 @@ class StageBinder:
             node.span,
             expected=f"one of {listed(nearest_first(name, [*possible, _AUTO]))}",
             notes=tuple(notes),
-            fix=did_you_mean(name, [*possible, *short, _AUTO]) or advise_backend(name, kind),
+            fix=advise_backend(name) or did_you_mean(name, [*possible, *short, _AUTO]),
             steps=draft.unrolled.steps,
         )
         draft.whole = False

@@ -48,7 +48,6 @@ def advise_entry(use: str, node: Node, table: BackendTable) -> str | None:
     return None
 
 
-def advise_backend(name: str, kind: str) -> str | None:
-    """Help for a method in the place of a backend."""
-    advice = advice_for_kind(name)
-    return advice if advice is not None and f"`kind: {kind}`" in advice else None
+def advise_backend(name: str) -> str | None:
+    """Help for a method, or a server, in the place of a backend."""
+    return advice_for_kind(name)

@@ -109,9 +109,11 @@ def resolve_names(
     )
     claims = resolve_claims(spec, reading)
     budget = resolve_budget(spec, params, stages, evaluator, sink)
+    closed = _closed(stages)
     return Module(
         name=name or "",
-        stages=_closed(stages),
+        stages=closed,
+        whole=not broken and len(closed) == len(rounds.stages),
         environments=environments,
         servers=servers,
         prompts=prompts,

@@ -151,7 +151,8 @@ class OwnLock:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """A whole experiment. `matrix` holds the values of each swept param, `scale` the scale that
-    was chosen, `templates` the SHA-256 of each template that was used."""
+    was chosen, `templates` the SHA-256 of each template that was used. `whole`: no stage is left
+    out for an error in it."""
 
     name: str
     stages: Mapping[str, Stage]
@@ -175,3 +176,4 @@ class Module:
     search: Search | None = None
     stopping: tuple[StoppingRounds, ...] = ()
     origin: Origin | None = None
+    whole: bool = True

@@ -120,10 +120,14 @@ def string(
     nullable: bool = False,
     pattern: str | None = None,
     longest: int | None = None,
+    blank: bool = False,
     identity: Identity = "semantic",
 ) -> Field:
-    """A text field; `longest` is the most characters that it may have."""
+    """A text field; `longest` is the most characters that it may have. Names, ids, paths and the
+    like cannot be empty: `blank` says that this text may be, as words for people always may."""
     schema: dict[str, Json] = {"type": ["string", "null"] if nullable else "string"}
+    if not (blank or pattern or identity == "metadata"):
+        schema["minLength"] = 1
     if longest is not None:
         schema["maxLength"] = longest
     if pattern is not None:
@@ -154,12 +158,16 @@ def strings(
     doc: str,
     default: tuple[str, ...] | None = (),
     *,
+    blank: bool = False,
     identity: Identity = "semantic",
 ) -> Field:
-    """A list of texts."""
+    """A list of texts; `blank`: of which some may be empty."""
+    items: dict[str, Json] = {"type": "string"}
+    if not (blank or identity == "metadata"):
+        items["minLength"] = 1
     return Field(
         name=name,
-        schema={"type": "array", "items": {"type": "string"}},
+        schema={"type": "array", "items": items},
         doc=doc,
         default=None if default is None else list(default),
         identity=identity,

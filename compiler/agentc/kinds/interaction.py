@@ -47,7 +47,7 @@ def decoding(temperature: float, max_tokens: int) -> Field:
             number("temperature", "0 is greedy.", temperature, minimum=0),
             number("top_p", "Nucleus mass.", 1.0, above=0, maximum=1),
             integer("max_tokens", "Longest reply in tokens.", max_tokens, minimum=1),
-            strings("stop", "Texts that end a reply."),
+            strings("stop", "Texts that end a reply.", blank=True),
         ),
     )
 

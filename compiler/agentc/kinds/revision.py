@@ -36,7 +36,7 @@ _JUDGE = group(
                "beginning share the answer (`path`), or anew for every `pair`, as published.",
                ("path", "pair"), "path"),
         string("instruction", "Replaces the question's opening; null: the built-in one.", None,
-               nullable=True),
+               nullable=True, blank=True),
     ),
 )  # fmt: skip
 
@@ -46,7 +46,8 @@ _SIGNAL = group(
     (
         strings("thoughts", "Sentences to draw the thought from; empty: ten built-in ones."),
         string("action", "The action that the reply takes.", "wait"),
-        string("acknowledgement", "What the environment is made to answer to it.", "ok."),
+        string("acknowledgement", "What the environment is made to answer to it.", "ok.",
+               blank=True),
         choice("draw", "`pair` draws by a hash of the pair, so that shards do not matter; "
                "`published` draws in the order of the pairs.", ("pair", "published"), "pair"),
     ),

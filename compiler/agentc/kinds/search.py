@@ -20,7 +20,7 @@ _DECODE = group(
         number("temperature", "0 is greedy: all children would be the same.", 1.0, minimum=0),
         number("top_p", "Nucleus mass.", 1.0, above=0, maximum=1),
         integer("max_tokens", "Longest reply in tokens.", 500, minimum=1),
-        strings("stop", "Texts that end a reply."),
+        strings("stop", "Texts that end a reply.", blank=True),
     ),
 )
 

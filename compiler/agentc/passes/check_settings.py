@@ -7,13 +7,19 @@ error where the stage cannot do what is asked, as a warning where that is legal 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
 from agentc.diagnostics import Diagnostic
-from agentc.ir.module import Stage
+from agentc.ir.module import Module, Stage
 from agentc.passes.checks import RULES, Finding, Rule
 from agentc.passes.checks.subject import StageContext, subjects_of
 from agentc.passes.context import PassContext
+from agentc.passes.infer_artifacts import without_misfits
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.unit import Unit
+
+Found: TypeAlias = tuple[Rule, Finding, StageContext]
 
 
 def check_settings(unit: Unit, context: PassContext) -> Unit:
@@ -25,12 +31,12 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
     for rule in RULES:
         for kind in rule.kinds:
             by_kind.setdefault(kind, []).append(rule)
-    found = [
-        (rule, finding, subject)
-        for subject in subjects_of(module, context.table, context.boundary)
-        for rule in by_kind.get(subject.stage.kind, ())
-        for finding in rule.check(subject)
-    ]
+    found = _findings(module, by_kind, context)
+    fitting = without_misfits(module, context) if context.sink.has_errors else module
+    if fitting is not module:
+        # What follows from an input of the wrong type is not true with it and without it.
+        lasting = set(map(_what, _findings(fitting, by_kind, context)))
+        found = [each for each in found if _what(each) in lasting]
     wrong = {
         finding.at.id if isinstance(finding.at, Stage) else subject.stage.id
         for rule, finding, subject in found
@@ -41,6 +47,22 @@ def check_settings(unit: Unit, context: PassContext) -> Unit:
         if not (doubt and wrong and _reads_from(wrong, subject.stage)):
             _report(rule, finding, subject, context)
     return unit
+
+
+def _findings(
+    module: Module, by_kind: Mapping[str, Sequence[Rule]], context: PassContext
+) -> list[Found]:
+    return [
+        (rule, finding, subject)
+        for subject in subjects_of(module, context.table, context.boundary)
+        for rule in by_kind.get(subject.stage.kind, ())
+        for finding in rule.check(subject)
+    ]
+
+
+def _what(found: Found) -> tuple[str, str, str, str]:
+    rule, finding, subject = found
+    return (rule.code.code, subject.stage.id, finding.path, finding.message)
 
 
 def _reads_from(wrong: set[str], stage: Stage) -> bool:

@@ -17,15 +17,17 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Stage
 from agentc.ir.product import product_of
-from agentc.kinds import JUDGE_KIND, REPORT_KIND, kind_named
+from agentc.kinds import JUDGE_KIND, KINDS, REPORT_KIND, kind_named
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, ArtifactType
 from agentc.kinds.field import Role
+from agentc.kinds.groups import MODEL_MAKERS
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.unit import Unit
 
 _MOST_TYPES = 5
 """So many that an input accepts are named in a message."""
+_MOST_STEPS = 2
 
 
 def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
@@ -73,9 +75,40 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
                     stage_span(stage, role.name),
                     expected=_wanted(role),
                     notes=_offer(role, module),
-                    fix=made.meant_for or _as_preferences(producer, role, module),
+                    fix=made.meant_for
+                    or _as_preferences(producer, role, module)
+                    or _between(made, producer, role),
                     steps=stage.origin.steps,
                 )
+
+
+def without_misfits(module: Module, context: PassContext) -> Module:
+    """The module without the edges that `infer_artifacts` has refused; itself where there are
+    none."""
+    stages = dict(module.stages)
+    changed = False
+    for stage in module.stages.values():
+        kind = kind_named(stage.kind)
+        if kind is None or kind.gathers:
+            continue
+        refused = {
+            (role.name, producer)
+            for role in (
+                *kind.roles_of(stage.inputs),
+                *_asked_by_environment(stage, module, context),
+            )
+            for producer in stage.inputs.get(role.name, ())
+            if (made := _product(producer, module)) is not None and not made.fits(*role.accepts)
+        }
+        if refused:
+            inputs = {
+                role: tuple(name for name in names if (role, name) not in refused)
+                for role, names in stage.inputs.items()
+            }
+            kept = {role: names for role, names in inputs.items() if names}
+            stages[stage.id] = replace(stage, inputs=kept)
+            changed = True
+    return replace(module, stages=stages) if changed else module
 
 
 def _asked_by_environment(stage: Stage, module: Module, context: PassContext) -> Iterator[Role]:
@@ -169,6 +202,20 @@ def _as_preferences(producer: str, role: Role, module: Module) -> str | None:
     if PREFERENCE_PAIRS not in role.accepts or kind is None or kind.product_setting != "format":
         return None
     return f"set `format: preference` in `{producer}` if its records have two sides"
+
+
+def _between(made: ArtifactType, producer: str, role: Role) -> str | None:
+    """Help where stages of some kind make what is wanted of what is given."""
+    steps: list[str] = []
+    for kind in KINDS:
+        if kind.gathers or kind.name in MODEL_MAKERS or not kind.produces.fits(*role.accepts):
+            continue
+        reads = [f"`{taken.name}`" for taken in kind.roles if made.fits(*taken.accepts)]
+        if reads:
+            steps.append(f"`{kind.name}` (which reads `{producer}` as {' or '.join(reads)})")
+    if not steps:
+        return None
+    return f"put a stage of kind {' or '.join(steps[:_MOST_STEPS])} between, and name that here"
 
 
 def _offer(role: Role, module: Module) -> tuple[str, ...]:

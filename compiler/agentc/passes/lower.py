@@ -79,7 +79,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
         report_stage(stage, attempt, lowering, context)
         _report_locks(stage, attempt.drafts, module.software, context)
         jobs += made.of_stage(stage, attempt.drafts)
-    report_defaults(attempts, lowering, context)
+    report_defaults(attempts, lowering, context, whole=module.whole)
     report_marked_rows(attempts, module, context)
     if not context.sink.has_errors:
         report_unused(module, environments.used, context)

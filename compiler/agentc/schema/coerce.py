@@ -251,11 +251,16 @@ class Coercion:
             )
             return FAILED
         if not _within(value, schema):
+            empty = value in ("", [])
             self.sink.error(
                 "AGC205",
-                f"`{path}` cannot be {described(node)}",
+                f"`{path}` cannot be {'empty' if empty else described(node)}",
                 node.span,
                 expected=bounds_in_words(value, schema),
+                notes=(doc,) if doc and empty and len(doc) < _SHORT else (),
+                fix="leave it out"
+                if empty and "null" in types_of(schema)
+                else _share(value, schema),
                 steps=self.steps,
             )
             return FAILED
@@ -374,6 +379,15 @@ def _within(value: Json, schema: Table[str, Json]) -> bool:
             or (isinstance(longest, int) and len(value) > longest)
         )
     return True
+
+
+def _share(value: Json, schema: Table[str, Json]) -> str | None:
+    """Help for a percentage where a share from 0 to 1 is wanted."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or schema.get("maximum") != 1:
+        return None
+    least = schema.get("minimum", schema.get("exclusiveMinimum"))
+    is_percentage = 2 <= value <= 100 and least == 0 and "integer" not in types_of(schema)
+    return f"write `{value / 100:g}`, if {value:g} % is meant" if is_percentage else None
 
 
 def _same(one: Json, other: Json) -> bool:

@@ -28,6 +28,10 @@ _PLURAL = {
 }
 
 
+ADDRESS = "^https?://"
+"""What patterns of addresses begin with."""
+
+
 def types_of(schema: Mapping[str, Json]) -> tuple[str, ...]:
     """The JSON types a fragment accepts; () when it names none and so accepts all."""
     declared = schema.get("type")
@@ -80,6 +84,10 @@ def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
 
 def _fitting(pattern: str) -> str:
     """Of a pattern that is one text as it stands, the text."""
+    if pattern.startswith(ADDRESS):
+        return "an address that starts with `http://` or `https://`" + (
+            ", without `?`, `#` and `@`" if "?#@" in pattern or "#?@" in pattern else ""
+        )
     held = re.sub(r"\\([^A-Za-z0-9])", r"\1", pattern)
     if re.escape(held) == pattern:
         return f"text with `{held}` in it"

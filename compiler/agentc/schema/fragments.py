@@ -12,7 +12,10 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Json
 from agentc.schema.describe import describe
+from agentc.schema.remedy import bounds_in_words
 from agentc.source.tree import Mapping, Node, Sequence, described
+
+_SIZES = ("minProperties", "maxProperties", "minItems", "maxItems", "minLength", "maxLength")
 
 
 def report_misfits(
@@ -45,6 +48,15 @@ def report_misfits(
                 f"a key of `{name}` cannot be `{error.instance}`",
                 here.span if entry is None else entry.key.span,
                 expected=_in_words({"type": "string"}, error),
+                steps=steps,
+            )
+        elif error.validator in _SIZES:
+            empty = not error.instance
+            sink.error(
+                "AGC203",
+                f"`{name}` cannot be {'empty' if empty else described(here)}",
+                here.span,
+                expected=_sized(error),
                 steps=steps,
             )
         else:
@@ -83,6 +95,13 @@ def _unknown_keys(
 
 def _in_words(known: Table[str, Json], error: ValidationError) -> str:
     return describe({**known, **error.schema} if isinstance(error.schema, Table) else known)
+
+
+def _sized(error: ValidationError) -> str:
+    """What is wanted in the place of a mapping, list or text of another size."""
+    schema = error.schema if isinstance(error.schema, Table) else {}
+    size: Json = error.instance  # type: ignore[assignment]
+    return f"{describe(schema)} with {bounds_in_words(size, schema)}"
 
 
 def _at(node: Node, place: Row[str | int]) -> Node:

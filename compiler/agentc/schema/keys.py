@@ -309,8 +309,11 @@ def belongs(
         else:
             notes.append(f"{meant} belongs under `placement:`")
             hint = f"write `placement: {{{asked[0]}: ...}}`"
+    own_kind = place.what.rpartition(" of kind ")[2]
     for backend in table or ():
         if isinstance(backend, StageBackend) and any(f.name == key for f in backend.options):
+            if backend.kind == own_kind:
+                hint = hint or f"write it under `options:`, as `options: {{{key}: ...}}`"
             notes.append(f"`{key}` is an option of backend {backend.id}: it goes under `options:`")
         elif isinstance(backend, (EnvironmentBackend, ServerBackend)) and any(
             field.name == key for field in backend.fields

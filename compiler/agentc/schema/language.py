@@ -121,7 +121,7 @@ PARAM_FIELDS: tuple[Field, ...] = (
 
 MESSAGE_FIELDS: tuple[Field, ...] = (
     choice("role", "Who speaks.", ("user", "assistant"), REQUIRED),
-    string("content", "What is said.", REQUIRED),
+    string("content", "What is said.", REQUIRED, blank=True),
 )
 
 PROMPT_FIELDS: tuple[Field, ...] = (
@@ -130,8 +130,9 @@ PROMPT_FIELDS: tuple[Field, ...] = (
         "A system message before all others, in training as in acting; null: none. Every built-in "
         "chat format writes one; a template that a tokenizer ships may refuse it.",
         nullable=True,
+        blank=True,
     ),
-    string("instruction", "The first message of every conversation.", REQUIRED),
+    string("instruction", "The first message of every conversation.", REQUIRED, blank=True),
     choice(
         "role",
         "Who says the instruction: the `user`, or the `system`, whose message it then is; nobody "
@@ -139,12 +140,18 @@ PROMPT_FIELDS: tuple[Field, ...] = (
         ("user", "system"),
         "user",
     ),
-    string("acknowledgement", "The agent's reply to the instruction, such as `OK`.", nullable=True),
+    string(
+        "acknowledgement",
+        "The agent's reply to the instruction, such as `OK`.",
+        nullable=True,
+        blank=True,
+    ),
     string(
         "observation_prefix",
         "What stands before each observation that answers an action, its last space or line break "
         "included; empty: nothing.",
         OBSERVATION_PREFIX,
+        blank=True,
     ),
     choice(
         "reply_format",

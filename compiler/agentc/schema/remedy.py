@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Mapping as Table
 from typing import Literal, TypeAlias
 
@@ -10,11 +12,11 @@ from agentc.diagnostics.odd_characters import without_accents
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import METRIC_NAMES, METRIC_PATTERN
-from agentc.schema.describe import describe
+from agentc.schema.describe import ADDRESS, describe
 from agentc.schema.language import PER_ROUND
 from agentc.source.advice import advise, out_of_range
 from agentc.source.scalars import Failed, is_null, read_scalar
-from agentc.source.tree import Computed, Node, Scalar, Sequence
+from agentc.source.tree import Computed, Mapping, Node, Scalar, Sequence
 
 
 def _of_several(node: Sequence, path: str, several: Several | None) -> str | None:
@@ -47,11 +49,40 @@ def _as_mapping(node: Sequence) -> str:
     return f"write a mapping, such as `{{NAME: {texts[0] if texts else 'VALUE'}}}`"
 
 
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@%+=~-]+")
+"""Words that need no quotes within `[...]`."""
+
+
+def _as_list(text: str, path: str) -> str:
+    """Help for a text where a list of texts fits: a command is split as a shell splits it, another
+    text at commas."""
+    words = [text]
+    if _is_command(path):
+        try:
+            words = shlex.split(text)
+        except ValueError:  # a quote without its end
+            words = text.split()
+    elif "," in text:
+        words = [word for each in text.split(",") if (word := each.strip())]
+    elif _PLAIN_WORD.fullmatch(text) is None:
+        return f"write `[{text}]`"
+    shown = (word if _PLAIN_WORD.fullmatch(word) else json.dumps(word) for word in words)
+    return f"write `[{', '.join(shown)}]`"
+
+
+def _is_command(path: str) -> bool:
+    return path.rsplit(".", 1)[-1] == "command"
+
+
 def bounds_in_words(value: Json, schema: Table[str, Json]) -> str:
     """What a value has to be within."""
     if isinstance(value, (int, float)):
         return describe(schema)
-    unit, prefix = ("character", "Length") if isinstance(value, str) else ("item", "Items")
+    unit, prefix = ("item", "Items")
+    if isinstance(value, str):
+        unit, prefix = ("character", "Length")
+    elif isinstance(value, dict):
+        unit, prefix = ("key", "Properties")
     least, most = schema.get(f"min{prefix}"), schema.get(f"max{prefix}")
     limits = [f"at least {least}" if least is not None else "", f"at most {most}" if most else ""]
     several = "" if (most or least) == 1 else "s"
@@ -74,6 +105,9 @@ def fitting_text(pattern: str, value: str) -> str | None:
     for text in (below, small, re.sub(r"[^a-z0-9_-]+", "_", small).strip("_")):
         if text and text != value and fits(pattern, text):
             return f"write `{text}`"
+    if pattern.startswith(ADDRESS) and "://" not in value and fits(pattern, f"https://{value}"):
+        local = re.match(r"(localhost|127\.|0\.0\.0\.0|\[::1\])", value) is not None
+        return f"write `{'http' if local else 'https'}://{value}`"
     if pattern == METRIC_PATTERN:
         return did_you_mean(value, METRIC_NAMES)
     return None
@@ -105,9 +139,15 @@ def advice(
         if [name for name in types if name != "null"] == ["object"]:
             return _as_mapping(node)
         return _of_several(node, path, several)
+    if isinstance(node, Mapping) and [name for name in types if name != "null"] == ["array"]:
+        return "write `- ` before each item, for a list"
     if not isinstance(node, Scalar):
         return None
     wanted = [name for name in types if name != "null"]
+    null = not node.quoted and is_null(node.text)
+    is_list = wanted == ["array"] and bool(node.text.strip()) and not null
+    if is_list and (not node.quoted or _is_command(path)):
+        return _as_list(node.text, path)
     if node.quoted:
         if "{" in node.text and ("integer" in wanted or "number" in wanted):
             return advise(node.text, "number", path)
@@ -115,12 +155,10 @@ def advice(
         if not isinstance(read_scalar(plain, types), Failed) and wanted:
             return f"remove the quotes: `{node.text}`"
         return None
-    if is_null(node.text):
+    if null:
         if node.text and "string" in types:
             return f'write "{node.text}" in quotes if the text is meant'
         return "give a value, or leave the key out"
-    if wanted == ["array"]:
-        return f"write `[{node.text}]`"
     if "boolean" in wanted:
         return advise(node.text, "boolean")
     if "null" in types and node.text.lower() in ("all", "unlimited", "infinite", "any", "no"):

@@ -17,6 +17,9 @@ Wanted: TypeAlias = Literal["integer", "number", "boolean", "null"]
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _FACTORS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 _UNITS = {"kb": 1 / 1024, "mb": 1, "mib": 1, "gb": 1024, "gib": 1024, "tb": 1024**2}
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+_SECONDS_OF = {"_s": 1, "seconds": 1, "minutes": 60, "hours": 3600}
+"""Ends of the names of settings, and the seconds of their unit."""
 _EXPRESSION = re.compile(r"\$?\{\{?\s*([a-z_][a-z0-9_]*)\s*\}\}?|\$([a-z_][a-z0-9_]*)")
 
 
@@ -133,6 +136,16 @@ def _clock(text: str, wanted: Wanted, path: str) -> str | None:
     return f"write `{hours if path.endswith('hours') else hours * 60:g}`"
 
 
+def _duration(text: str, wanted: Wanted, path: str) -> str | None:
+    """10 min where seconds are wanted, 2h where minutes are."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min|h)(?:onds?|utes?|ours?|s)?", text)
+    ours = next((each for end, each in _SECONDS_OF.items() if path.endswith(end)), None)
+    if found is None or ours is None:
+        return None
+    value = float(found[1]) * _SECONDS[found[2]] / ours
+    return f"write `{value:g}`" if wanted == "number" or value.is_integer() else None
+
+
 def _comment(text: str, wanted: Wanted, path: str) -> str | None:
     found = re.fullmatch(r"(\S+?)\s*(?:#|//|--|;|＃)\s*(\S.*)", text)
     if found and read_number(found[1]) is not None:
@@ -153,6 +166,6 @@ def _arithmetic(text: str, wanted: Wanted, path: str) -> str | None:
 
 
 _READINGS: tuple[Callable[[str, Wanted, str], str | None], ...] = (
-    *(_minus, _comma, _grouped, _percent, _scaled, _power, _fraction, _clock, _comment),
-    *(_trimmed, _arithmetic),
+    *(_minus, _comma, _grouped, _percent, _duration, _scaled, _power, _fraction, _clock),
+    *(_comment, _trimmed, _arithmetic),
 )

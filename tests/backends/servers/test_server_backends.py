@@ -104,7 +104,7 @@ def test_rules_survive_the_filling_of_placeholders() -> None:
 
 def test_a_bad_pattern_is_refused_when_compiling() -> None:
     _, view = lease(SCRIPTED, rules=[{"reply": "x", "match": "(unclosed"}])
-    assert [r.path for r in view.refusals] == ["rules"]
+    assert [r.path for r in view.refusals] == ["rules.0"]
 
 
 def test_chunked_prefill_is_vllms_choice_on_gpus_and_off_on_a_cpu() -> None:

@@ -32,7 +32,8 @@ ACTION_OPTIONS: tuple[Field, ...] = (
            "`whole_reply` is the action, an empty one included (Agent-R's evaluation).",
            ("invalid", "whole_reply"), "invalid"),
     string("invalid_message", "What the agent is told after a reply without an action.",
-           "Invalid format. The reply must contain an action in the form that was asked for."),
+           "Invalid format. The reply must contain an action in the form that was asked for.",
+           blank=True),
     choice("invalid_reward", "What an invalid reply that is observed does to the reward so far: "
            "`keep` it, or start again from `zero` (ETO's code; it matters where the best reward "
            "of an episode counts).", ("keep", "zero"), "keep"),

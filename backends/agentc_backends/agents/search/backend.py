@@ -32,7 +32,8 @@ OPTIONS: tuple[Field, ...] = (
            "take for the action what follows the last `Action 1:` (Agent-R's code).",
            ("keep", "drop"), "keep"),
     string("invalid_message", "What the agent is told after a reply without an action.",
-           "Invalid format. The reply must contain an action in the form that was asked for."),
+           "Invalid format. The reply must contain an action in the form that was asked for.",
+           blank=True),
     choice("invalid_reward", "What a reply without an action does to the reward so far: `keep` it, "
            "or start again from `zero`, as rollouts can (it matters where the best reward of an "
            "episode counts).", ("keep", "zero"), "keep"),

@@ -42,6 +42,7 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 "path",
                 f"there is no readable file {path}",
                 fix="give a JSON or JSONL file, relative to the spec or absolute",
+                missing=path if isinstance(path, str) else None,
             )
     reading = _reading(view)
     config: dict[str, Json] = {"path": path, "digest": digest, **reading}

@@ -50,14 +50,17 @@ def _words(name: str, doc: str, words: tuple[str, ...]) -> Field:
 
 
 def _texts(name: str, doc: str) -> Field:
-    schema: Mapping[str, Json] = {"type": ["array", "null"], "items": {"type": "string"}}
+    schema: Mapping[str, Json] = {
+        "type": ["array", "null"],
+        "items": {"type": "string", "minLength": 1},
+    }
     return Field(name=name, schema=schema, doc=doc)
 
 
 _DIALECT: tuple[Field, ...] = (
     string("task_field", "Field of /reset's body that names the task.", nullable=True),
     _words("session_field", "Field that names the session.", SESSION_FIELDS),
-    string("prefix", "What stands before every route, such as `/maze`.", nullable=True),
+    string("prefix", "What stands before every route, such as `/maze`.", nullable=True, blank=True),
     Field(name="create_body", schema=_OBJECT, doc="Body of /create; unset: it has none."),
     Field(name="reset_fields", schema=_OBJECT, doc="Constants in /reset's body."),
     _words("opening", "Where a task's first text is: `fields` of the reply to /reset, the reply's "

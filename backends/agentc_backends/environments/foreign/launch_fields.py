@@ -28,7 +28,7 @@ def launch_fields(ready_path: str) -> tuple[Field, ...]:
 def command_fields(of_command: str) -> tuple[Field, ...]:
     """The keys of a program to start; `of_command` says what is filled into its words."""
     return (
-        strings("command", of_command, ()),
+        strings("command", of_command, (), blank=True),
         string("cwd", "Folder to start it in.", nullable=True),
         Field(name="variables", schema={"type": "object"}, default={},
               doc="Environment variables; PYTHONHASHSEED is 0 unless given."),
@@ -39,11 +39,15 @@ def check_place(options: OptionView, url: str | None, launch: Mapping[str, Any] 
     """Where the server is has to be said once, by `url` or `launch`."""
     if launch is None:
         if url is None:
-            options.refuse("url", "it is not said where the server is",
+            options.refuse("url", "neither `url` nor `launch` states where the server is",
                            fix="give its address as `url`, or start it with `launch`")  # fmt: skip
         return
     if url is not None:
         options.refuse("launch", "`url` names a server that runs already, so none is to be started",
                        fix="give `url` or `launch`")  # fmt: skip
     if not launch["command"]:
-        options.refuse("launch", "`launch` needs a `command`", fix="command: [program, argument]")
+        options.refuse("launch", "`launch` needs a `command`",
+                       fix="write `command: [program, argument]`")  # fmt: skip
+    elif not launch["command"][0].strip():
+        options.refuse("launch.command", "the first word of `command` is the program, and is empty",
+                       fix="write `command: [program, argument]`")  # fmt: skip

@@ -34,13 +34,13 @@ def check_rewards(options: OptionView) -> None:
     low, high = options.number("reward.lowest"), options.number("reward.highest")
     scale, at = options.number("reward.scale"), options.get("reward.success_at")
     if not low < high:
-        options.refuse("reward.lowest", f"it is {low:g}, and `highest` is {high:g}",
-                       fix="the lowest and highest reward of a whole episode")  # fmt: skip
+        options.refuse("reward.lowest", f"`lowest` is {low:g}, and `highest` is {high:g}",
+                       fix="give the lowest and the highest reward of an episode")  # fmt: skip
     elif isinstance(at, (int, float)) and not low * scale < at <= high * scale:
         options.refuse(
             "reward.success_at",
-            f"it is {at:g}, and rewards run from {low * scale:g} to {high * scale:g}: every "
-            "episode succeeds, or none",
+            f"`success_at` is {at:g}, and rewards run from {low * scale:g} to {high * scale:g}: "
+            "every episode succeeds, or none",
         )
 
 

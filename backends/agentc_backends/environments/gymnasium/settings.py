@@ -24,7 +24,8 @@ class GymnasiumSettings:
         "out), `{ids: [...]}` or `{file: path}`, each with `except: [other split]`. Splits that "
         "share a seed are refused.")
     kwargs: Mapping[str, Any] = setting("Further arguments of `gymnasium.make`.", {})
-    instruction: str | None = setting("What each task's first text begins with.", None)
+    instruction: str | None = setting(
+        "What each task's first text begins with.", None, blank=True)
     actions: tuple[str, ...] = setting(
         "Names of a Discrete space's actions, in order. Unset: their numbers.", ())
     observation: Literal["value", "ansi", "both", "none"] = setting(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Field, Json, string
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.foreign.launch_fields import check_place, command_fields
@@ -42,7 +43,8 @@ def _lease(options: OptionView) -> LeaseDraft:
     try:
         splits = read_splits(settings.splits, options.file, len(tasks) or None, "`tasks`")
     except SplitError as error:
-        options.refuse("splits", str(error))
+        options.refuse("splits", str(error), fix="`tasks` are counted from 0; write "
+                       "`{range: [first, end]}`, without the end, or `{ids: [...]}`")  # fmt: skip
         splits = {}
     lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
     # Rows say their success themselves from here on.
@@ -68,8 +70,15 @@ def _tasks(options: OptionView, settings: McpSettings) -> tuple[McpTask, ...]:
     try:
         tasks = read_tasks(settings.tasks, settings.success, options.file)
     except TasksError as error:
-        options.refuse("tasks", str(error))
+        options.refuse("tasks", str(error), fix=error.fix)
         return ()
+    for number, task in enumerate(tasks):
+        if settings.tools and task.tool is not None and task.tool not in settings.tools:
+            options.refuse(
+                "tools",
+                f"row {number} succeeds by a result of `{task.tool}`, which is not among `tools`",
+                fix=did_you_mean(task.tool, settings.tools) or f"add `{task.tool}` to `tools`",
+            )
     if not is_needed(settings.success, tasks):
         options.refuse("success", "every task says itself what its success is")
     return tasks

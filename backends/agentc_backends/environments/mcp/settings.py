@@ -26,7 +26,8 @@ class McpSettings:
         "The success of tasks that say none themselves: a result of a tool.", None, rule=False)
     tools: tuple[str, ...] = setting(
         "Tools that agents are told of and may call. Unset: all that the server has.", ())
-    instruction: str | None = setting("What each task's first text begins with.", None)
+    instruction: str | None = setting(
+        "What each task's first text begins with.", None, blank=True)
     max_turns: int = setting("Turns of an episode, where the stage does not say.", 20, minimum=1)
     launch: Mapping[str, Any] | None = setting(
         "Start a server for each episode and speak with it over stdio. Commands of a spec run only "

@@ -91,9 +91,15 @@ def _task(row: Any, success: Mapping[str, Any], where: str) -> McpTask:
     if not {"answer", "pattern"} & set(row):
         said |= {key: value for key, value in success.items() if value is not None}
     if ("answer" in said) == ("pattern" in said):
+        if "answer" in said:
+            raise TasksError(
+                f"{where} has an `answer` and a `pattern`: success is one of both",
+                fix="remove one of them",
+            )
         raise TasksError(
-            f"{where} needs an `answer` or a `pattern`, one of both"
-            + ("" if "answer" in said else "; `success` can say it for all")
+            f"{where} needs an `answer` or a `pattern`; `success` can say it for all",
+            fix="write `answer: TEXT` or `pattern: EXPRESSION` in the row, or `success: {pattern: "
+            "EXPRESSION}` in the environment",
         )
     if "tool" in said and "pattern" not in said:
         raise TasksError(f"{where} names a `tool` without a `pattern` of its result")
@@ -101,7 +107,8 @@ def _task(row: Any, success: Mapping[str, Any], where: str) -> McpTask:
         re.compile(said.get("pattern", ""))
     except re.error as error:
         raise TasksError(
-            f"{where}: `{said['pattern']}` is no regular expression: {error}"
+            f"{where}: `{said['pattern']}` is no regular expression: {error}",
+            fix=f"write `{re.escape(said['pattern'])}` for the text itself",
         ) from None
     return McpTask(**said)
 

@@ -27,7 +27,8 @@ class OpenEnvSettings:
     action: Mapping[str, Any] = setting("Further fields of each action.", {})
     observation_fields: tuple[str, ...] = setting(
         "Fields of observations that agents are told. Unset: all but reward, done, metadata.", ())
-    instruction: str | None = setting("What each task's first text begins with.", None)
+    instruction: str | None = setting(
+        "What each task's first text begins with.", None, blank=True)
     step_errors: Literal["failure", "observation"] = setting(
         "What an error of the server about a well-formed action is: a `failure`, which voids the "
         "episode, or an `observation` for the agent.", "failure")

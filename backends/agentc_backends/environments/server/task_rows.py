@@ -14,7 +14,11 @@ Task = TypeVar("Task")
 
 
 class TasksError(ValueError):
-    """A file holds something else than tasks."""
+    """A file holds something else than tasks; `fix` says what to write instead."""
+
+    def __init__(self, message: str, *, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 def read_rows(content: bytes, where: str, task_of: Callable[[Any, str], Task]) -> tuple[Task, ...]:

@@ -20,7 +20,8 @@ OPTIONS: tuple[Field, ...] = (
     ),
     integer("epochs", "How often each sample is asked, each time with a seed of its own (the "
             "stage's, the next one, ...); in place of what the task says.", 1, minimum=1),
-    string("system", "A system message before all others; null: as the task says.", nullable=True),
+    string("system", "A system message before all others; null: as the task says.", nullable=True,
+           blank=True),
 )  # fmt: skip
 
 

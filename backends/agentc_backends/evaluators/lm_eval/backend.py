@@ -22,7 +22,7 @@ OPTIONS: tuple[Field, ...] = (
            ("chat", "completions"), "chat"),
     integer("few_shot", "Solved examples before each question; null: as the task says.", None,
             minimum=0, nullable=True),
-    string("system", "A system message; null: as the task says.", nullable=True),
+    string("system", "A system message; null: as the task says.", nullable=True, blank=True),
 )  # fmt: skip
 
 

@@ -80,7 +80,11 @@ def _rules(options: OptionView) -> str:
         try:
             re.compile(str(pattern or ""))
         except (re.error, RecursionError, OverflowError) as error:
-            options.refuse("rules", f"rules[{index}].match is no regular expression: {error}")
+            options.refuse(
+                f"rules.{index}",
+                f"`match` of rule {index} is no regular expression: {error}",
+                fix=f"write `{re.escape(str(pattern))}` for the text itself",
+            )
     text = json.dumps(rules, sort_keys=True)
     for name in _PLACEHOLDERS:
         # A reply may speak of {model}; the runtime fills placeholders in every word.

@@ -102,6 +102,26 @@ def success_possible(subject: StageContext) -> Iterator[Finding]:
     )
 
 
+def sample_success_possible(subject: StageContext) -> Iterator[Finding]:
+    """`success_at` of an external benchmark lies within its `range` of scores."""
+    wanted, bounds = subject.settings.number("success_at"), subject.settings.get("range")
+    match bounds:
+        case [int() | float() as low, int() | float() as high] if low < high:
+            pass
+        case _:
+            return  # lowering reports it
+    if wanted is None or low < wanted <= high:
+        return
+    always = "every sample is a success" if wanted <= low else "no sample can be a success"
+    yield Finding(
+        message=f"with success_at {wanted:g}, {always}",
+        path="success_at",
+        notes=(f"scores run from {low:g} to {high:g} ({subject.settings.shown('range')})",),
+        fix=f"set success_at above {low:g} and to {high:g} at most, or set `range` to the lowest "
+        "and the highest score that a sample can get",
+    )
+
+
 def something_to_compare(subject: StageContext) -> Iterator[Finding]:
     """A comparison has two evaluations at least."""
     names = {*subject.stage.inputs.get("of", ()), *subject.stage.inputs.get("baseline", ())}
@@ -256,6 +276,12 @@ def _written(subject: StageContext, source: str) -> tuple[str, ...]:
     return () if stage is None else (f"`{source}` names it too ({place(stage, 'split')})",)
 
 
+_THRESHOLD = Code(
+    "AGC635",
+    "a threshold that all or no episodes reach",
+    "`success_at` lies outside the rewards of the environment, or the scores of the benchmark. "
+    "Success is then the same for every policy. Such slips come from rewards given in percent.",
+)
 EVALUATIONS: tuple[Rule, ...] = (
     Rule(
         code=Code(
@@ -291,15 +317,11 @@ EVALUATIONS: tuple[Rule, ...] = (
         severity="warning",
     ),
     Rule(
-        code=Code(
-            "AGC635",
-            "a threshold that all or no episodes reach",
-            "`success_at` lies outside the rewards of the environment. Success is then the same "
-            "for every policy. Such slips come from rewards given in percent.",
-        ),
+        code=_THRESHOLD,
         kinds=("evaluate",),
         check=success_possible,
     ),
+    Rule(code=_THRESHOLD, kinds=("benchmark",), check=sample_success_possible),
     Rule(
         code=Code(
             "AGC637",

@@ -22,8 +22,8 @@ def server_is_identified(subject: StageContext) -> Iterator[Finding]:
     fields = {field.name for field in declared.fields}
     if not fields.issuperset({"url", *_IDENTITIES}) or not _given(entry, "url"):
         return
-    if any(_given(entry, name) for name in _IDENTITIES):
-        return
+    if any(_given(entry, name) for name in (*_IDENTITIES, "launch")):
+        return  # both of `url` and `launch` are an error of the entry
     yield Finding(
         message=f"nothing identifies the server of `{entry.name}`: results of another server at "
         "any address count as results of this one",

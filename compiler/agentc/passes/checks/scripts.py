@@ -31,6 +31,8 @@ from agentc.source.read import UnreadableError, is_file, read_named
 _MOST_BYTES = 1 << 20
 _TYPES = {**PRODUCTS, **{each.name: each for each in ARTIFACT_TYPES}}
 _SCRIPTS = kinds_where(lambda kind: kind.named is not None and kind.has("run"))
+_COMMANDS = (*_SCRIPTS, *kinds_where(lambda kind: kind.acts))
+"""Scripts, and kinds whose agent may be a program."""
 
 
 def script_is_python(subject: StageContext) -> Iterator[Finding]:
@@ -134,6 +136,26 @@ def script_is_whole(subject: StageContext) -> Iterator[Finding]:
             )
 
 
+def command_has_its_files(subject: StageContext) -> Iterator[Finding]:
+    """Files beside the spec that a command names are among its sources, so that it finds them."""
+    sources = subject.settings.texts("sources")
+    known = {str(PurePosixPath(source)) for source in sources}
+    unread = any(_text(subject, source) is None for source in sources)
+    if unread or subject.settings.text("run") is not None:
+        return  # lowering says so; one of them may be meant
+    for word in subject.settings.texts("command"):
+        path = PurePosixPath(word)
+        is_named = path.suffix != "" and not path.is_absolute() and ".." not in path.parts
+        if not is_named or str(path) in known or _text(subject, word) is None:
+            continue
+        yield Finding(
+            message=f"the command names {word}, which is not among its sources",
+            path="command",
+            notes=("the program starts in a folder that holds its sources and nothing else",),
+            fix=f"write `sources: [{', '.join([*sources, str(path)])}]`",
+        )
+
+
 def script_has_software(subject: StageContext) -> Iterator[Finding]:
     """A script whose metadata asks for packages gets a lock that has them."""
     run, header = subject.settings.text("run"), _header(subject)
@@ -207,5 +229,6 @@ SCRIPTS: tuple[Rule, ...] = (
     Rule(code=_DECLARED, kinds=_SCRIPTS, check=script_takes_inputs),
     Rule(code=_DECLARED, kinds=_SCRIPTS, check=script_knows_params),
     Rule(code=_LACKS, kinds=_SCRIPTS, check=script_is_whole),
+    Rule(code=_LACKS, kinds=_COMMANDS, check=command_has_its_files),
     Rule(code=_LACKS, kinds=_SCRIPTS, check=script_has_software, severity="warning"),
 )

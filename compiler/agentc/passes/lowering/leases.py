@@ -337,7 +337,11 @@ def _misplaced(
 
 def path_escape(error: OutsideError, values: Mapping[str, Json]) -> PathEscape:
     """The setting among `values` that a backend could not follow."""
-    named = (name for name, value in values.items() if value == error.written)
+    named = (
+        name
+        for name, value in values.items()
+        if value == error.written or (isinstance(value, list) and error.written in value)
+    )
     return PathEscape(setting=next(named, None), place=strip_forbidden(str(error.place)))
 
 

@@ -18,6 +18,7 @@ from agentc.passes.lowering.leases import ResourceAttempt, attempt_resource
 from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
+from agentc.source.nearest import is_folder, nearest_file
 
 
 def report_stage(
@@ -74,19 +75,24 @@ def _report_untaken(stage: Stage, attempt: LoweringTrial, context: PassContext) 
 
 
 def report_defaults(
-    attempts: Sequence[tuple[Stage, LoweringTrial]], lowering: ModuleContext, context: PassContext
+    attempts: Sequence[tuple[Stage, LoweringTrial]],
+    lowering: ModuleContext,
+    context: PassContext,
+    *,
+    whole: bool,
 ) -> None:
     """Say where a value under `defaults:` is without effect.
 
     It is written for every stage that has such a setting, so one that has no use for it is no
-    error, unless no stage has. A backend that can never read it is worth a warning: the author
-    may count on it. Seeds are not: what draws nothing needs none.
+    error, unless no stage has (which is not known where the module is not `whole`). A backend that
+    can never read it is worth a warning: the author may count on it. Seeds are not: what draws
+    nothing needs none.
     """
     taken = {path for _, attempt in attempts for path in attempt.taken}
     for stage, attempt in attempts:
         for path in attempt.idle:
             chosen = attempt.backend
-            if path not in taken:
+            if path not in taken and whole:
                 others = _on_others(stage, chosen, lowering, context)
                 able = [other.backend.id for other in others if other.honours(path)]
                 _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
@@ -145,7 +151,7 @@ def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassCon
             continue
         ignored = {*tried.unread, *(refusal.path for refusal in tried.refusals)}
         for path in lost:
-            if path not in ignored:
+            if not any(path == each or path.startswith(f"{each}.") for each in ignored):
                 able[path].append(other.id)
     for path in attempt.unread:
         _report_unread(entry, path, chosen, able[path], attempt.reasons.get(path), context)
@@ -187,14 +193,20 @@ def _report_refusal(
     if context.sink.has_error_at(span, besides=message):
         return  # an earlier pass has found the same fault
     # For a setting that is missing, it is no help that others do without.
-    able = able if refusal.path in entry.spans else []
+    able = able if refusal.path in entry.spans and refusal.missing is None else []
     notes = [f"{listed(able)} {'support' if len(able) > 1 else 'supports'} it"] if able else []
+    fix = refusal.fix
+    if refusal.missing is not None:
+        if is_folder(refusal.missing, context.boundary):
+            message = f"{message}: it is a folder"
+        near = nearest_file(refusal.missing, context.boundary)
+        fix = f"did you mean `{near}`?" if near else fix
     context.sink.error(
         "AGC603",
         message,
         span,
         notes=notes,
-        fix=refusal.fix,
+        fix=fix,
         steps=entry.origin.steps,
     )
 

@@ -46,7 +46,7 @@ class FrontendSettings:
     human_labels: tuple[str, ...] = setting(
         "What a model is told besides: before the agent's picture, before the wanted one, and in "
         "place of the agent's where its last reply has no page. Three texts; none: our own.", (),
-        later=True)
+        later=True, blank=True)
     human_seeding: Literal["text", "none"] = setting(
         "Of a model's replies. `text`: follows from task, round and picture, so that a fork hears "
         "the same; `none`: no seed is sent, as in the released code.", "text", later=True)
