@@ -108,6 +108,8 @@ def compile_spec(
         root, table, directory, allowed_code() if code is None else code, sink
     )
     table, root = local.table, root if local.whole else None
+    if scale is not None:  # the spec as it is written may use what this scale does not
+        sink.next_scale()
     spec, module = build_module(
         source, root, params, table, sink, directory=directory, scale=scale, ends=ends
     )
@@ -129,6 +131,7 @@ def compile_spec(
     if every_scale and not sink.has_errors:
         for other in spec.scales:
             if other != scale:
+                sink.next_scale()
                 _, module = build_module(
                     source, root, params, table, sink, directory=directory, scale=other
                 )

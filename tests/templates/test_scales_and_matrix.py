@@ -201,3 +201,53 @@ def test_a_scale_that_takes_another_backend_takes_its_settings_away(tmp_path: Pa
     # What no backend has is a slip all the same.
     slip = scale.format("tensor_parallel: null, tensor_paralel: null")
     assert codes(compile_text(tmp_path, servers + slip)) == ["AGC201"]
+
+
+@pytest.mark.parametrize(
+    ("code", "written", "overlay", "neither"),
+    [
+        (
+            "AGC411",
+            "  test: {kind: evaluate, policy: sft, split: test, server: far}\n"
+            "servers: {far: {backend: transformers}, near: {backend: transformers}}\n",
+            "test: {server: near}",
+            ("server: far}", "server: near}"),
+        ),
+        (
+            "AGC308",
+            "  test: {kind: expert, split: test, limit: '{{ rounds }}'}\n",
+            "test: {limit: 3}",
+            ("'{{ rounds }}'", "8"),
+        ),
+        (
+            "AGC406",
+            "  test: {kind: sft, model: base, data: expert}\n",
+            "test: {lr: 1e-5}",
+            ("test: {kind: sft,", "test: {kind: sft, lr: 1e-4,"),
+        ),
+    ],
+    ids=["server", "param", "default"],
+)
+def test_what_one_scale_uses_is_unused_at_no_other(
+    tmp_path: Path, code: str, written: str, overlay: str, neither: tuple[str, str]
+) -> None:
+    """Nothing that another scale uses is reported: not by `check`, not at the scale that does not
+    use it. What no scale uses is reported once."""
+    others = {
+        "AGC308": ('"{{ rounds }}"', "2"),
+        "AGC406": ("kind: sft,", "kind: sft, lr: 1e-4,"),
+    }
+    path = tmp_path / "spec.yaml"
+    text = SPEC.replace(*others.get(code, ("", ""))) + written
+
+    def found(text: str, scale: str | None = None, *, every: bool = True) -> list[str]:
+        path.write_text(f"{text}scales: {{smoke: {{stages: {{{overlay}}}}}}}\n", encoding="utf-8")
+        compiled = compile_spec(path, {}, load_backends(), scale=scale, every_scale=every)
+        assert compiled.plan is not None, compiled.diagnostics
+        return [each.code for each in compiled.diagnostics]
+
+    for scale in (None, "smoke"):
+        for every in (True, False):
+            kept = [] if every or scale else ["AGC411"] * (code == "AGC411")
+            assert found(text, scale, every=every) == kept
+    assert found(text.replace(*neither)) == [code]

@@ -31,6 +31,7 @@ class Sink:
     _doubts: dict[tuple[str, Span | None, str], tuple[str, Span | None, str]] = field(
         default_factory=dict
     )
+    _unused: list[set[tuple[str, str]]] = field(default_factory=lambda: [set()])
     _further: int = 0
     _has_errors: bool = False
     _cut_short: bool = False
@@ -107,6 +108,16 @@ class Sink:
             )
         )
 
+    def unused(self, code: str, message: str, span: Span, *, fix: str | None = None) -> None:
+        """Warn of something that nothing uses, unless another scale of the spec uses it."""
+        self._unused[-1].add((code, message))
+        if len(self._unused) == 1:
+            self.warning(code, message, span, fix=fix)
+
+    def next_scale(self) -> None:
+        """Say that what follows is about another scale of the spec than the one before."""
+        self._unused.append(set())
+
     def has_error_at(self, span: Span, *, besides: str = "") -> bool:
         """Whether an error with another message than `besides` was reported at that place."""
         return any(
@@ -143,10 +154,12 @@ class Sink:
         """By place (file, line, column), then code; those without a place come first."""
         names = CharacterNames()
         wrong = {_start(each) for each in self._found.values() if each.severity == "error"}
+        used = self._unused[0].difference(set.intersection(*self._unused))
         found = (
             self._counted(key, names.explained(kept))
             for key, kept in self._found.items()
             if not any((s.source.name, s.line, s.column) in wrong for s in kept.rests_on)
+            and (kept.code, kept.message) not in used
         )
         whole = tuple(sorted(found, key=_place))
         if self._further:

@@ -174,7 +174,7 @@ def _warn(spec: Spec, cells: Sequence[SweptModule], evaluator: Evaluator, sink: 
     warn_unused(spec, [cell.module for cell in cells], sink)
     for name, declared in spec.params.items():
         if name not in evaluator.used:
-            sink.warning(
+            sink.unused(
                 "AGC308",
                 f"nothing uses the param `{name}`",
                 declared.name.span,

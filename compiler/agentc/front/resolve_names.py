@@ -213,7 +213,7 @@ def warn_unused(spec: Spec, modules: Sequence[Module], sink: Sink) -> None:
     used = {each for stage in stages for name in stage.inputs.values() for each in name}
     for name, model in spec.models.items():
         if name not in used and spec.stages:
-            sink.warning("AGC411", f"no stage uses the model `{name}`", model.name.span)
+            sink.unused("AGC411", f"no stage uses the model `{name}`", model.name.span)
     named = {(use, entry) for stage in stages for use, entry in stage.uses.items()}
     named |= {
         ("server", server)
@@ -231,4 +231,4 @@ def warn_unused(spec: Spec, modules: Sequence[Module], sink: Sink) -> None:
     for use, entries in declared:
         for name, written in entries.items():
             if (use, name) not in named:
-                sink.warning("AGC411", f"no stage uses the {use} `{name}`", written.span)
+                sink.unused("AGC411", f"no stage uses the {use} `{name}`", written.span)

@@ -48,7 +48,7 @@ class Defaults:
                 continue
             if key in self._possible:
                 message = f"every stage that has `{key}` sets it, so nothing takes this default"
-                sink.warning("AGC406", message, entry.key.span, fix="remove it")
+                sink.unused("AGC406", message, entry.key.span, fix="remove it")
                 continue
             fix = advice_for_key(key, self._possible) or offer(self._near(key))
             keys = listed(nearest_first(key, sorted(self._possible)), 60)

@@ -40,7 +40,7 @@ EXPRESSIONS: tuple[Code, ...] = (
     Code(
         "AGC308",
         "a param that nothing uses",
-        "No expression mentions the param, so changing it has no effect.",
+        "No expression mentions the param at any scale, so changing it has no effect.",
     ),
     Code(
         "AGC309",

@@ -70,7 +70,8 @@ NAMES: tuple[Code, ...] = (
         "AGC411",
         "an entry that nothing uses",
         "A model, environment, server or prompt is declared, but no stage refers to it, so what it "
-        "says has no effect. Often a stage was meant to use it and uses another.",
+        "says has no effect. Often a stage was meant to use it and uses another. In a spec with "
+        "`scales:`, `agentc check` reports what no scale uses.",
     ),
     Code(
         "AGC412",
