@@ -140,6 +140,51 @@ def test_a_queue_keeps_what_it_gave_and_it_is_shared_within_the_job() -> None:
         assert ([*views.server("a")], views.program) == ([{}], {})
 
 
+def test_a_queue_that_does_not_say_which_gpus_it_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of the node, where it shows as many as were requested; else two servers would
+    take the same one. One server has what is there."""
+    listed = "GPU 0: A (UUID: GPU-a)\nGPU 1: A (UUID: GPU-b)\n"
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\nprintf '{listed}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    one, two = {"a": server(devices=1)}, {"a": server(devices=1), "b": server("judge", 1)}
+    views = UnitDevices({"gpu": "2", "submitted": "1"}, {}, "job").divide(two)
+    assert [views.server(name)[0]["CUDA_VISIBLE_DEVICES"] for name in two] == ["0", "1"]
+    tool.write_text(f"#!/bin/sh\nprintf '{listed}GPU 2: A (UUID: GPU-c)\n'\n")
+    unit = UnitDevices({"gpu": "2", "submitted": "1"}, {}, "job")
+    assert [*unit.divide(one).server("a")] == [{}]
+    with pytest.raises(DevicesError, match=r"which of the 3 GPUs of this node are the 2 of this"):
+        unit.divide(two)
+
+
+def test_servers_never_share_what_a_queue_gave_too_few_of() -> None:
+    """Also where AGENTC_PROLOGUE=warn accepts an allocation that is smaller than the request."""
+    environ = {"CUDA_VISIBLE_DEVICES": "5", "SLURM_JOB_ID": "7", "AGENTC_PROLOGUE": "warn"}
+    unit = UnitDevices({"gpu": "2", "submitted": "1"}, environ, "job")
+    with pytest.raises(DevicesError, match="take 2 GPUs and there are 1"):
+        unit.divide({"a": server(devices=1), "b": server("judge", 1)})
+    assert [*unit.divide({"a": server(devices=2)}).server("a")] == [{}], "one has what is there"
+
+
+def test_servers_of_the_node_are_apart_from_those_of_the_job_in_a_queue() -> None:
+    environ = {"CUDA_VISIBLE_DEVICES": "4,6,7", "SLURM_JOB_ID": "7"}
+    asked = {"gpu": "3", "submitted": "1"}
+    unit = UnitDevices(asked, environ, "job", {"human": 1})
+    policy = server(devices=1)._replace(copies="auto")
+    shown = [each["CUDA_VISIBLE_DEVICES"] for each in unit.divide({"a": policy}).server("a")]
+    assert (shown, unit.of_node("human")) == (["4", "6"], {"CUDA_VISIBLE_DEVICES": "7"})
+    assert unit.of_node("other") is None
+    one = {"CUDA_VISIBLE_DEVICES": "4"}
+    unit = UnitDevices({"gpu": "1", "submitted": "1"}, one, "job", {"human": 1})
+    with pytest.raises(DevicesError, match=r"take 1 GPUs and there are 0.*scope: node"):
+        unit.divide({"a": policy})
+    with pytest.raises(DevicesError, match="the server human takes 4 beside others"):
+        UnitDevices(asked, environ, "job", {"human": 4})
+
+
 def test_without_gpus_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_NVIDIA", "_KFD", "_CARDS"):
         monkeypatch.setattr(f"agentc.runtime.machine.devices.{name}", Path("/nowhere"))
@@ -264,6 +309,29 @@ def test_shared_server_has_gpus_of_its_own_until_it_ends(
         assert plan.manifest(name)["hardware"]["gpus_given"]
     assert not of_jobs & of_copies
     wait_for(lambda: not _held(tmp_path / "locks"))
+
+
+@pytest.mark.slow
+def test_a_server_of_the_node_in_a_job_of_a_queue(plan: TinyPlan, environ: dict[str, str]) -> None:
+    """It and the job's own server share no GPU of the allocation, though it leases none itself."""
+    plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
+    echo = ["--echo", "CUDA_VISIBLE_DEVICES"]
+    leases = [
+        plan.lease(arguments=echo, devices=1),
+        plan.lease("environment", arguments=echo, devices=1),
+    ]
+    plan.job("act", inputs={"policy": ["model"]}, leases=leases, echo=["CUDA_VISIBLE_DEVICES"])
+    node = plan.share("world", "act", role="environment", scope="node")
+    assert plan.run("model", **environ).returncode == 0
+    given = {**environ, "CUDA_VISIBLE_DEVICES": "3,5,7"}
+    del given["AGENTC_GPUS"]
+    done = wrapper(plan, given, "act", "gpu=3,submitted=1")
+    assert done.returncode == 0, done.stderr
+    (log,) = (plan.store / "servers").glob(f"*/{node['key']}/*/1/logs/environment.log")
+    logs = plan.data("act").parent / "logs"
+    texts = [log.read_text(), (logs / "policy.log").read_text(), (logs / "log.txt").read_text()]
+    said = [each.split("CUDA_VISIBLE_DEVICES = ")[1].split("\n")[0] for each in texts]
+    assert said == ["7", "3", "5"]
 
 
 def _held(folder: Path) -> list[str]:

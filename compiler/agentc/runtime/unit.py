@@ -38,7 +38,12 @@ from agentc.runtime.store.plan_file import PlanFile
 from agentc.runtime.store.publish import publish
 from agentc.runtime.store.staging import Staging
 from agentc.runtime.store.trouble import explain_os_error
-from agentc.runtime.unit_devices import UnitDevices, left_to_check, node_server_gpus
+from agentc.runtime.unit_devices import (
+    SUBMITTED,
+    UnitDevices,
+    left_to_check,
+    node_server_gpus,
+)
 
 _LOOK_S = 0.2
 
@@ -101,7 +106,8 @@ class Wrapper:
             staging.prepare(self.session["id"], self.mark, False)
         asked = prologue.read_asked(self.asked)
         apart = node_server_gpus(self.jobs, self.plan, asked)
-        shared = SharedServers(self.layout, self.plan, self.name, apart)
+        leasing = {} if SUBMITTED in asked else apart
+        shared = SharedServers(self.layout, self.plan, self.name, leasing)
         devices: Optional[UnitDevices] = None
 
         def wait(until: Callable[[], bool]) -> None:
@@ -125,7 +131,8 @@ class Wrapper:
                 lambda: list(machine.describe()["gpus"]),
                 warn,
             )
-            devices = UnitDevices(asked, os.environ, self._id(), sum(apart.values()))
+            devices = UnitDevices(asked, os.environ, self._id(), apart)
+            shared.show(devices.of_node)
             self._resolve_secrets(members)
             redactor, limit = Redactor(self.secrets), stop_by(os.environ)
             for member in members:

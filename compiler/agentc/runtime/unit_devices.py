@@ -24,19 +24,26 @@ if TYPE_CHECKING:
 SUBMITTED = "submitted"
 """Among what a job asked for: a queue brought it here, and gave it what it has."""
 Variables = Mapping[str, str]
+_UNCLEAR = (
+    "the queue does not say which of the %d GPUs of this node are the %d of this job, and two "
+    "servers of the job would take the same one. CUDA_VISIBLE_DEVICES is not set: set it in the "
+    "queue's prologue, or request all GPUs of the node"
+)
 
 
 def node_server_gpus(
     jobs: Sequence[Mapping[str, Any]], plan: PlanFile, asked: Mapping[str, str]
 ) -> Dict[str, int]:
-    """GPUs of each server that the jobs of this machine share, by its id: it outlives the job that
-    starts it, so it has a lease of its own. None of them where a queue gave the GPUs."""
+    """GPUs of each server that the jobs of this machine share, by its id, where the jobs have some:
+    it outlives the job that starts it, so the job's own servers and programs never see them."""
     found: Dict[str, int] = {}
+    count = prologue.number(asked.get("gpu")) or 0
     for name, taker in (each for job in jobs for each in shared_takers(job)):
-        if SUBMITTED not in asked and plan.server(name)["scope"] == "node":
-            count = prologue.number(asked.get("gpu")) or 0
+        if plan.server(name)["scope"] == "node":
             whole = count if is_model_server(taker.role) else 0
             found[name] = min(count, taker.devices or whole)
+    if SUBMITTED in asked:
+        return {name: number for name, number in found.items() if number}
     return found
 
 
@@ -50,25 +57,31 @@ def left_to_check(asked: Mapping[str, str], environ: Variables) -> Dict[str, str
 
 
 class UnitDevices:
-    """`asked` is what Snakemake says that the unit asks for (`prologue.read_asked`); `elsewhere`
-    of its GPUs are those of servers that lease them by themselves."""
+    """`asked` is what Snakemake says that the unit asks for (`prologue.read_asked`); of its
+    GPUs `of_node` are those of servers with `scope: node`, by their ids: they outlive the unit."""
 
     def __init__(
-        self, asked: Mapping[str, str], environ: Variables, what: str, elsewhere: int = 0
+        self,
+        asked: Mapping[str, str],
+        environ: Variables,
+        what: str,
+        of_node: Optional[Mapping[str, int]] = None,
     ) -> None:
         """Raises DevicesError where the machine will never have so many."""
+        elsewhere = sum((of_node or {}).values())
         self._names: Optional[List[str]] = None
         self._requested = 0
         self._numbered = False
+        self._unclear = 0
+        self._set_apart: Dict[str, Variables] = {}
         self._lease: Optional[DeviceLease] = None
         self.submitted = SUBMITTED in asked
         several = prologue.number(asked.get("nodes")) or 1
         count = prologue.number(asked.get("gpu")) or 0
         if self.submitted:
             self._requested = _granted(prologue.gpus_on_node(asked, several), environ)
-            given = devices.visible_devices(environ)
-            if given and count and several == 1:
-                self._names = given
+            if count and several == 1:
+                self._take_granted(environ, of_node or {})
             return
         if not count:
             if devices.may_have_gpus(environ):
@@ -127,7 +140,9 @@ class UnitDevices:
 
     def divide(self, servers: Mapping[str, DeviceTaker]) -> "DeviceViews":
         """What each of the unit's own servers, and its programs, see. Raises DevicesError."""
-        if not self._names:
+        if self._unclear and _takers(servers, self._requested) + len(self._set_apart) > 1:
+            raise devices.DevicesError(_UNCLEAR % (self._unclear, self._requested))
+        if not self._names and not self._set_apart:
             shown = {} if self._names is None else self._shown(())
             # Which they are is not known here: a queue gave them, on several nodes say.
             taken = sum(
@@ -142,18 +157,50 @@ class UnitDevices:
         try:
             given, left = divide(self._names, servers)
         except TooFewDevicesError as error:
-            if self.submitted:  # the queue gave less, which the prologue was told to bear
+            # The queue gave less, which the prologue accepts where the user says so.
+            takers = _takers(servers, len(self._names)) + len(self._set_apart)
+            if self.submitted and takers == 1:
                 return DeviceViews({}, {})
-            raise devices.DevicesError(str(error)) from None
+            others = ", beside those of servers with `scope: node`" if self._set_apart else ""
+            raise devices.DevicesError(str(error) + others) from None
         return DeviceViews(
             self._shown(left),
             {name: list(map(self._shown, own)) for name, own in given.items()},
             len(left),
         )
 
+    def of_node(self, server: str) -> Optional[Variables]:
+        """Variables of a server with `scope: node` that the unit starts on GPUs of its queue; None
+        where it leases GPUs of this machine by itself, or sees whatever is there."""
+        return self._set_apart.get(server)
+
     def whole(self) -> Variables:
         """Variables of a process that has all of them."""
         return {} if self._names is None else self._shown(self._names)
+
+    def _take_granted(self, environ: Variables, of_node: Mapping[str, int]) -> None:
+        """The GPUs that a queue gave: those that it lists, else those of the node where it shows as
+        many as were requested. Those of servers of the node are set apart."""
+        names = devices.visible_devices(environ)
+        if names is None:
+            there = devices.machine_devices(environ)
+            if len(there) != self._requested:
+                self._unclear = len(there)
+                self._set_apart = {name: {} for name in of_node} if there else {}
+                return
+            names, self._numbered = [device.name for device in there], True
+        if not names:
+            return
+        for name, count in of_node.items():
+            if len(names) < count:
+                raise devices.DevicesError(
+                    "the queue gave %d GPUs, and the server %s takes %d beside others of this job"
+                    % (self._requested, name, count)
+                )
+            names, taken = names[: len(names) - count], names[len(names) - count :]
+            self._set_apart[name] = self._shown(taken)
+        self._requested -= sum(of_node.values())
+        self._names = names
 
     def _shown(self, names: Sequence[str]) -> Variables:
         return devices.visibility(names, self._numbered)
@@ -181,3 +228,9 @@ def _granted(count: int, environ: Variables) -> int:
         return count
     seen = prologue.visible_gpus(environ, list)
     return count if seen is None else min(count, int(seen[0]))
+
+
+def _takers(servers: Mapping[str, DeviceTaker], there: int) -> int:
+    """Processes that take GPUs: copies of servers."""
+    wanted = wanted_devices(servers, there)
+    return sum(servers[name].number_of_copies(0) for name, count in wanted.items() if count)

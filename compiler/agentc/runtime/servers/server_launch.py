@@ -81,9 +81,11 @@ def describe_launch(
     options: Optional[Sequence[str]],
     across: bool,
     gpus: Optional[int] = None,
+    variables: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, Any]:
     """How copies are started: with `options`, as SLURM jobs. `across`: for jobs on other nodes.
-    Each leases `gpus` of this machine; None: it has what is visible, as SLURM gave it."""
+    Each leases `gpus` of this machine; None: it has what is visible, as a queue gave it, or as
+    `variables` say."""
     argv = [sys.executable, "-m", "agentc.runtime.serve", "host", "--plan", str(plan)]
     argv += ["--store", str(layout.root), "--server", server]
     argv += ["--address", "node" if across else "loopback"]
@@ -92,6 +94,7 @@ def describe_launch(
         "how": "local" if options is None else "slurm",
         "argv": argv,
         "options": list(options or ()),
+        "variables": dict(variables or {}),
         "cwd": str(Path.cwd()),
     }
 
@@ -221,17 +224,28 @@ def _start(folder: ServerFolder, copy: CopyFolder, number: int, launch: Mapping[
     if launch["how"] == "slurm":
         started: Dict[str, Any] = {"slurm": _submit(folder, copy, argv, launch)}
     else:
-        started = {"pid": detached(argv, copy.path / "host.log", launch["cwd"])}
+        started = {"pid": _detached_host(argv, copy, launch)}
     write_json(copy.launched_file, {**started, "host": os.uname().nodename, "time": time.time()})
 
 
-def detached(argv: Sequence[str], log: Path, cwd: Optional[str] = None) -> int:
-    """Start a process that is not our child, in a session of its own; returns its pid."""
+def _detached_host(argv: Sequence[str], copy: CopyFolder, launch: Mapping[str, Any]) -> int:
+    return detached(argv, copy.path / "host.log", launch["cwd"], launch.get("variables"))
+
+
+def detached(
+    argv: Sequence[str],
+    log: Path,
+    cwd: Optional[str] = None,
+    variables: Optional[Mapping[str, str]] = None,
+) -> int:
+    """Start a process that is not our child, in a session of its own, with these variables besides
+    ours; returns its pid."""
     # A wrapper adopts and ends what descends from it. A shell that leaves at once makes an orphan
     # of the process, for init to adopt: outside of a supervisor.
     shell = subprocess.run(
         ["/bin/sh", "-c", 'log=$1; shift; "$@" >>"$log" 2>&1 & echo $!', "sh", str(log), *argv],
         cwd=cwd,
+        env={**os.environ, **(variables or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,

@@ -250,6 +250,12 @@ class SharedServers:
         self._started: Set[str] = set()
         self._declined: Set[str] = set()
         self._tries = 0
+        self._shown: Callable[[str], Optional[Mapping[str, str]]] = lambda name: None
+
+    def show(self, shown: Callable[[str], Optional[Mapping[str, str]]]) -> None:
+        """Start servers of the node with these variables, by their ids; None: each leases its
+        GPUs by itself."""
+        self._shown = shown
 
     def join(self, names: Set[str]) -> None:
         """Take a lease of each server that is named, and start what does not run. Raises
@@ -299,8 +305,15 @@ class SharedServers:
         folder = self._folders[name]
         launch = read_json(folder.launch_file) if folder.server["scope"] == "shared" else {}
         if not launch:
+            shown = self._shown(name)
             launch = server_launch.describe_launch(
-                self._plan.path, self._layout, name, None, across=False, gpus=self._gpus.get(name)
+                self._plan.path,
+                self._layout,
+                name,
+                None,
+                across=False,
+                gpus=self._gpus.get(name),
+                variables=shown,
             )
         now = self._renewals[name].now()
         users = folder.users(now)
