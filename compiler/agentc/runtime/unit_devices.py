@@ -154,11 +154,12 @@ class UnitDevices:
                 {name: [shown] * each.number_of_copies(0) for name, each in servers.items()},
                 max(0, self._requested - taken),
             )
+        names = self._names or ()
         try:
-            given, left = divide(self._names, servers)
+            given, left = divide(names, servers)
         except TooFewDevicesError as error:
             # The queue gave less, which the prologue accepts where the user says so.
-            takers = _takers(servers, len(self._names)) + len(self._set_apart)
+            takers = _takers(servers, len(names)) + len(self._set_apart)
             if self.submitted and takers == 1:
                 return DeviceViews({}, {})
             others = ", beside those of servers with `scope: node`" if self._set_apart else ""
