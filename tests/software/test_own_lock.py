@@ -67,3 +67,41 @@ def test_what_makes_no_sense_is_refused(folder: Path, software: str, code: str, 
     assert found.plan is None
     assert [(each.code, said in each.message) for each in found.diagnostics] == [(code, True)]
     assert found.diagnostics[0].span is not None
+
+
+@pytest.mark.parametrize(
+    ("software", "code", "words"),
+    [
+        ("{light: {python: /opt/torch/bin/python3}}", "AGC208", "cannot be a mapping"),
+        ("{light: /opt/torch/bin/python3}", "AGC123", "outside of the spec's folder"),
+        ("{light: env}", "AGC674", "Is a directory"),
+        ("{light: pytorch.sif}", "AGC674", "No such file"),
+        ("{light: site.txt}", "AGC675", "no hash for httpx2, torch"),
+    ],
+)
+def test_what_to_write_where_a_machine_has_the_software(
+    folder: Path, software: str, code: str, words: str
+) -> None:
+    (folder / "env").mkdir()
+    (folder / "site.txt").write_text("httpx2==2.16.2\ntorch==2.11.0+cu130\n")
+    (found,) = compiled(folder, f"software: {software}\n").diagnostics
+    assert found.code == code
+    assert words in found.message
+    said = " ".join((*found.notes, str(found.fix)))
+    assert "installed already (conda, `module load`, a virtual environment) cannot be used" in said
+    assert "agentc env hash" in said
+    assert "--allow-path" not in said, "it would end in another error"
+    if code == "AGC675":
+        assert "PyPI has no torch==2.11.0+cu130" in said
+    else:
+        assert "# agentc: container" in said
+        assert "AGENTC_PYTHON_3_12" in said
+
+
+def test_a_lock_in_another_place_is_allowed_by_name(folder: Path) -> None:
+    """The advice about machines' own software is for what is no lock."""
+    (found,) = compiled(folder, "software: {light: ../locks/own.txt}\n").diagnostics
+    assert found.code == "AGC123"
+    assert "--allow-path" in str(found.fix)
+    (missing,) = compiled(folder, "software: {light: other.txt}\n").diagnostics
+    assert (missing.notes, missing.fix) == ((), None)

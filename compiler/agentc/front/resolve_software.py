@@ -5,10 +5,11 @@ Part of `resolve_names`; the locks are read when stages are lowered (`passes/low
 
 from __future__ import annotations
 
+from agentc.diagnostics import existing_python
 from agentc.diagnostics.sink import Sink
 from agentc.ir.module import OwnLock
 from agentc.schema.keys import Place, as_mapping
-from agentc.source.tree import Scalar, described
+from agentc.source.tree import Mapping, Scalar, described
 from agentc.syntax.nodes import Spec
 
 
@@ -30,5 +31,7 @@ def resolve_software(spec: Spec, sink: Sink) -> dict[str, OwnLock]:
                 f"the lock of `{entry.key.text}` cannot be {described(value)}",
                 value.span,
                 expected="the path of a file, as plain text",
+                notes=(existing_python.NOTE,) if isinstance(value, Mapping) else (),
+                fix=existing_python.FIX if isinstance(value, Mapping) else None,
             )
     return found

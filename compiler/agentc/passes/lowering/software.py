@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from agentc.backend_api import SoftwareEnvironment, software_of
+from agentc.diagnostics import existing_python
+from agentc.diagnostics.existing_python import names_no_lock
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Module
 from agentc.passes.context import PassContext
 from agentc.runtime.software.lock_hashes import enumerated
-from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+from agentc.runtime.software.lock_text import LockText, LockTextError, read_lock_text
 from agentc.source.boundary import VARIABLE, OutsideError
 
 _LARGEST = 1 << 20
@@ -22,6 +24,8 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
     """The environments that the spec gives locks for; what cannot be read is reported."""
     found = {}
     for name, own in module.software.items():
+        other = names_no_lock(own.file)
+        notes = (existing_python.NOTE,) if other else ()
         try:
             path = context.boundary.find(own.file)
         except OutsideError as outside:
@@ -29,25 +33,35 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
                 "AGC123",
                 f"`software` names a place outside of the spec's folder: {outside.place}",
                 own.span,
-                fix=f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
+                notes=notes,
+                fix=existing_python.FIX
+                if other
+                else f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
                 f"or put the directory into {VARIABLE}",
             )
             continue
         try:
             text = _read(path)
-            unhashed = read_lock_text(text).unhashed
+            lock = read_lock_text(text)
         except LockTextError as error:
             message = f"the lock {own.file} cannot be read: {error}"
             context.sink.error("AGC671", message, own.span)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            context.sink.error("AGC674", f"the lock {own.file} cannot be read: {reason}", own.span)
+            context.sink.error(
+                "AGC674",
+                f"the lock {own.file} cannot be read: {reason}",
+                own.span,
+                notes=notes,
+                fix=existing_python.FIX if other else None,
+            )
         else:
-            if unhashed:
+            if lock.unhashed:
                 context.sink.error(
                     "AGC675",
-                    f"the lock {own.file} has no hash for {enumerated(unhashed)}",
+                    f"the lock {own.file} has no hash for {enumerated(lock.unhashed)}",
                     own.span,
+                    notes=_of_local_builds(own.file, lock),
                     fix=f"`agentc env hash {own.file}` adds them",
                 )
             found[name] = SoftwareEnvironment(name=name, lock=text)
@@ -92,6 +106,19 @@ def report_unused(module: Module, used: Collection[str], context: PassContext) -
                 expected=f"one of {listed(sorted(known))}",
                 fix=did_you_mean(name, sorted(known)),
             )
+
+
+def _of_local_builds(file: str, lock: LockText) -> tuple[str, ...]:
+    """What to do about versions such as `2.11.0+cu130`, which the public index does not have."""
+    lines = (line for name, line in lock.pins().items() if name in lock.unhashed)
+    local = [line.partition(";")[0].strip() for line in lines if "+" in line]
+    if not local:
+        return ()
+    return (
+        f"PyPI has no {enumerated(local)}: let PIP_EXTRA_INDEX_URL name an index that has it, or "
+        f"`agentc env hash {file} --file WHEEL` its wheel",
+        existing_python.NOTE,
+    )
 
 
 def _read(path: Path) -> str:
