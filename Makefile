@@ -166,8 +166,8 @@ site: setup ## the documentation as a site, in .agentc/site/html (docs/README.md
 gpu: environments ## what computes on GPUs, once, on one of them; writes docs/results.md (not run on a GPU yet)
 	@nvidia-smi -L || { echo 'without a GPU: agentc run specs/gpu.yaml --scale smoke'; exit 1; }
 	$(BIN)/agentc preflight specs/gpu.yaml $(GPU_OPTIONS)
-	$(BIN)/agentc run specs/gpu.yaml --plain $(GPU_OPTIONS)
-	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write docs/results.md
+	$(BIN)/agentc run specs/gpu.yaml --plain $(GPU_OPTIONS); code=$$?; \
+	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write docs/results.md && exit $$code
 
 bench: environments environments-all ## throughput and overhead, as ratios; environments beside their upstreams
 	$(BIN)/python -m benchmarks

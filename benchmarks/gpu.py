@@ -1,6 +1,7 @@
-"""`python -m benchmarks.gpu [--scale NAME] [-p NAME=VALUE] [--store DIR] [--write PAGE]`: what the
-finished run of specs/gpu.yaml says: the card, tokens per second, memory against what
-`agentc.memory` counts, and whether servers give the log-probabilities of trainers.
+"""`python -m benchmarks.gpu [--spec FILE] [--scale NAME] [-p NAME=VALUE] [--store DIR]
+[--write PAGE]`: what a run of a spec, by default specs/gpu.yaml, says: the card, tokens per second,
+memory against what `agentc.memory` counts, and whether servers give the log-probabilities of
+trainers. A job without a result has a row that says why.
 
 Reads manifests and logs of the store; runs nothing. `make gpu` runs the spec before.
 """
@@ -14,8 +15,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
@@ -29,11 +31,13 @@ BEGIN, END = "<!-- gpu: begin -->", "<!-- gpu: end -->"
 _MIB, _GIB = 2**20, 2**30
 _LOADED = re.compile(r"Model loading took (\d+(?:\.\d+)?) GiB")
 _LEFT = re.compile(r"Available KV cache memory: (\d+(?:\.\d+)?) GiB")
+_LONGEST = 200
+"""Letters of a cause in the table."""
 _PACKAGES = ("torch", "trl", "openrlhf", "deepspeed", "vllm")
 
 
 class UnfinishedError(Exception):
-    """A job of the spec has no result; the message is for people."""
+    """There is no result; the message is for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +71,65 @@ class JobReading:
     memory: tuple[MemoryUse, ...]
     log_probs: Mapping[str, Any] | None
 
+    on_cpu: str = ""
+    """Why it computed on the CPU; "" where it did not."""
+
     @property
     def on_gpu(self) -> bool:
         """Whether any of its memory was measured on one."""
         return any(not each.what.startswith("main") for each in self.memory)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingJob:
+    """A job that holds a model and has no reading of its own; `why` is for people."""
+
+    job: str
+    backend: str
+    why: str
+
+
+Row: TypeAlias = JobReading | MissingJob
+
+
 def read_run(
     spec: Path, scale: str | None, params: Mapping[str, str], layout: StoreLayout
-) -> list[JobReading]:
-    """Every job of the spec that holds a model, as in the plan. Raises UnfinishedError."""
+) -> list[Row]:
+    """Every job of the spec that holds a model, as in the plan. Raises UnfinishedError where none
+    has a result."""
     found = compile_spec(spec, params, load_backends(), scale=scale)
     if found.plan is None:
         raise UnfinishedError(f"{spec} has errors; `agentc check` shows them")
-    return [read_job(job, layout) for job in found.plan.jobs if job.memory is not None]
+    rows: list[Row] = []
+    first: dict[str, str] = {}
+    errors: list[UnfinishedError] = []
+    for job in found.plan.jobs:
+        if job.memory is None:
+            continue
+        twin = first.setdefault(job.object, job.id)
+        lease = job.lease("policy")
+        missing = partial(MissingJob, job=job.id, backend=(lease or job).draft.backend)
+        if twin != job.id:
+            rows.append(missing(why=f"the same work as `{twin}`"))
+            continue
+        try:
+            rows.append(read_job(job, layout))
+        except UnfinishedError as error:
+            errors.append(error)
+            rows.append(missing(why=_without_result(job, layout)))
+    if errors and not any(isinstance(each, JobReading) for each in rows):
+        raise errors[0]
+    return rows
+
+
+def _without_result(job: Job, layout: StoreLayout) -> str:
+    """What is known of a job that has left no result."""
+    status = layout.staging(job.object) / "status.json"
+    if not status.exists():
+        return "not run"
+    told = json.loads(status.read_text(encoding="utf-8"))
+    cause = " ".join(str(told.get("message") or "").replace("|", "/").split())
+    return f"no result: {told['state']}" + f" ({cause[:_LONGEST]})" * bool(cause)
 
 
 def read_job(job: Job, layout: StoreLayout) -> JobReading:
@@ -103,9 +152,16 @@ def read_job(job: Job, layout: StoreLayout) -> JobReading:
         packages=(lease or manifest["environment"]).get("imported") or {},
         seconds=float(manifest["program_s"]),
         speed=None if speed is None else float(speed),
-        memory=tuple(uses),
+        memory=(measured := tuple(uses)),
         log_probs=facts.get("log_prob_agreement"),
+        on_cpu=_on_cpu(job, measured),
     )
+
+
+def _on_cpu(job: Job, memory: Sequence[MemoryUse]) -> str:
+    if not memory or not all(each.what.startswith("main") for each in memory):
+        return ""
+    return f"with {job.resources.gpus} requested" if job.resources.gpus else "none requested"
 
 
 def trained_speed(log: Path) -> float | None:
@@ -167,13 +223,20 @@ def served_memory(lease: Mapping[str, Any], logs: Path, memory: JobMemory) -> It
         )
 
 
-def markdown(found: Sequence[JobReading], when: datetime) -> str:
+def markdown(found: Sequence[Row], when: datetime) -> str:
     """The machine, and a line for each job."""
-    lines = [f"{_machine(found)}; {when:%d %B %Y}.", ""]
+    readings = [each for each in found if isinstance(each, JobReading)]
+    lines = [f"{_machine(readings)}; {when:%d %B %Y}.", ""]
+    on_cpu = [f"`{each.job}` ({each.on_cpu})" for each in readings if each.on_cpu]
+    if on_cpu and any(each.on_gpu for each in readings):
+        lines[1:1] = [f"Without a GPU: {', '.join(on_cpu)}."]
     lines += ["| job | by | seconds | tokens/s | memory | measured, GB | counted, GB | error "
               "| log-probabilities apart: mean, largest |",
               "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for each in found:
+        if isinstance(each, MissingJob):
+            lines.append(f"| `{each.job}` | {each.backend} | | | {each.why} | | | | |")
+            continue
         first, *others = each.memory or (None,)
         speed = "" if each.speed is None else f"{each.speed:.0f}"
         apart = "" if each.log_probs is None else _apart(each.log_probs)
@@ -225,8 +288,10 @@ def write_section(page: Path, table: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 with the table on standard output or in the page, 1 where a job or the GPU is missing."""
+    """0 with the table on standard output or in the page, 1 where there is no result, or none of a
+    GPU for the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__)
+    parser.add_argument("--spec", type=Path, default=SPEC, metavar="FILE", help="its run is read")
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
     parser.add_argument("-p", action="append", default=[], dest="params", metavar="NAME=VALUE")
     parser.add_argument("--store", type=Path, default=ROOT / ".agentc" / "store")
@@ -234,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     params = dict(each.split("=", 1) for each in options.params)
     try:
-        found = read_run(SPEC, options.scale, params, StoreLayout(options.store))
+        found = read_run(options.spec, options.scale, params, StoreLayout(options.store))
     except UnfinishedError as error:
         print(error, file=sys.stderr)
         return 1
@@ -242,8 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.write is None:
         print(table)
         return 0
-    if not all(each.on_gpu for each in found):
-        print("not written: some of it did not run on a GPU", file=sys.stderr)
+    if not any(isinstance(each, JobReading) and each.on_gpu for each in found):
+        print("not written: it did not run on a GPU", file=sys.stderr)
         return 1
     write_section(options.write, table)
     return 0

@@ -31,8 +31,9 @@ INFO 11-23 Available KV cache memory: 120.5 GiB
 
 
 @cache
-def holders() -> tuple[Job, ...]:
-    plan = compile_spec(SPEC, {}, load_backends()).plan
+def holders(*params: str) -> tuple[Job, ...]:
+    given = dict(each.split("=") for each in params)
+    plan = compile_spec(SPEC, given, load_backends()).plan
     assert plan is not None
     return tuple(job for job in plan.jobs if job.memory is not None)
 
@@ -161,6 +162,63 @@ def test_a_run_without_a_gpu_is_shown_and_not_written(
     shown = capsys.readouterr().out
     assert shown.startswith("no GPU; a processor, 16 cores; torch 2.13.0, ")
     assert shown.count("main memory") == len(holders())
+
+
+def rows_of(page: Path) -> dict[str, list[str]]:
+    lines = [line.strip("|").split("|") for line in page.read_text().splitlines() if "|" in line]
+    return {cells[0].strip().strip("`"): [cell.strip() for cell in cells] for cells in lines[2:]}
+
+
+def test_what_is_missing_has_a_row_that_says_why(tmp_path: Path) -> None:
+    """One training failed, its clients never ran: what there is gets written all the same."""
+    done = [job for job in holders() if "openrlhf" not in job.id]
+    for job in done:
+        write(tmp_path / "store", job, gpu=True)
+    failed = next(job for job in holders() if job.id == "sft_openrlhf")
+    staging = tmp_path / "store" / "staging" / failed.object
+    staging.mkdir(parents=True)
+    status = {"state": "failed", "message": "no CUDA\n| 12 lines"}
+    (staging / "status.json").write_text(json.dumps(status))
+    page = tmp_path / "results.md"
+    page.write_text(f"{BEGIN}\nnothing yet\n{END}\n")
+    assert main(["--store", str(tmp_path / "store"), "--write", str(page)]) == 0
+    rows = rows_of(page)
+    assert {*rows} - {""} == {job.id for job in holders()}
+    assert rows["sft_openrlhf"][1] == "openrlhf.sft"
+    assert rows["sft_openrlhf"][4] == "no result: failed (no CUDA / 12 lines)"
+    assert rows["evaluate_sft_openrlhf:rollout"][1:5] == ["serve.vllm", "", "", "not run"]
+    assert rows["sft"][4] == "tensors"
+    assert {len(cells) for cells in rows.values()} == {9}
+
+
+@pytest.mark.parametrize("server", ["vllm", "transformers"])
+@pytest.mark.parametrize("openrlhf", ["true", "false"])
+def test_each_variant_of_the_spec_checks_without_a_warning(openrlhf: str, server: str) -> None:
+    params = {"openrlhf": openrlhf, "server": server}
+    assert compile_spec(SPEC, params, load_backends(), every_scale=True).diagnostics == ()
+
+
+def test_a_bare_machine_leaves_openrlhf_and_vllm_out(tmp_path: Path) -> None:
+    params = ("openrlhf=false", "server=transformers")
+    jobs = holders(*params)
+    backends = {(job.lease("policy") or job).draft.backend for job in jobs}
+    assert backends == {"trl.sft", "trl.dpo", "serve.transformers"}
+    assert {job.environment for job in jobs} == {"torch", "light"}
+    for job in jobs:
+        if not (tmp_path / "store" / "objects" / job.object).exists():
+            write(tmp_path / "store", job, gpu=job.lease("policy") is None)
+    page = tmp_path / "results.md"
+    page.write_text(f"{BEGIN}\nnothing yet\n{END}\n")
+    words = [word for each in params for word in ("-p", each)]
+    spec = tmp_path / "other.yaml"
+    spec.write_bytes(SPEC.read_bytes())
+    words += ["--spec", str(spec)]
+    assert main(["--store", str(tmp_path / "store"), "--write", str(page), *words]) == 0
+    rows = rows_of(page)
+    assert rows["sft_openrlhf"][4] == "the same work as `sft`"
+    assert rows["sft"][4] == "tensors"
+    assert rows["evaluate_sft:rollout"][4] == "main memory"
+    assert "Without a GPU: `evaluate_sft:rollout` (none requested), " in page.read_text()
 
 
 def test_an_unfinished_run_says_what_is_missing(
