@@ -17,7 +17,7 @@ from agentc.backend_api import LeaseDraft, OptionView
 from agentc.runtime.servers.server_log import find_cause
 from agentc_backends.servers.vllm.backend import BACKEND as VLLM
 from agentc_backends.servers.vllm.failures import CAUSES
-from agentc_backends.servers.vllm.machine import prepared, require_memory
+from agentc_backends.servers.vllm.machine import own_folder, prepared, require_memory
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,19 @@ def test_a_folder_that_others_may_write_is_not_used(
         folder = own.parent.parent
     assert folder.name.startswith(f"agentc-vllm-{os.getuid()}-")
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_whose_name_is_taken_is_replaced_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Next to it, not in TMPDIR, whose path may be too long for sockets."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("a" * 80)))
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    taken.chmod(0o777)
+    folder = own_folder(taken)
+    assert folder != taken
+    assert (folder.parent, folder.stat().st_mode & 0o077) == (tmp_path, 0)
 
 
 def test_more_memory_than_there_is_is_refused_before_vllm_is_started() -> None:

@@ -65,10 +65,10 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
     of servers that were killed are removed with it."""
     environ[BIND_VARIABLE] = thread_binding(environ, workers_of(words))
     name = f"agentc-vllm-{os.getuid()}"
-    home = _own_folder(Path(tempfile.gettempdir()) / name)
+    home = own_folder(Path(tempfile.gettempdir()) / name)
     runs = home / _RUNS
     if len(os.fsencode(runs)) > _LONGEST:
-        runs = _own_folder(Path("/tmp") / name) / _RUNS
+        runs = own_folder(Path("/tmp") / name) / _RUNS
     runs.mkdir(exist_ok=True)
     _remove_stale(runs)
     own = Path(tempfile.mkdtemp(prefix="", dir=runs))
@@ -82,14 +82,14 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
         os.close(held)
 
 
-def _own_folder(path: Path) -> Path:
+def own_folder(path: Path) -> Path:
     """The folder, made for this user only; a new one where somebody else has taken the name."""
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
         return path
-    return Path(tempfile.mkdtemp(prefix=path.name + "-"))
+    return Path(tempfile.mkdtemp(prefix=path.name + "-", dir=path.parent))
 
 
 def _hold(folder: Path) -> int:
