@@ -64,6 +64,7 @@ def _job(each: dict[str, Any], folder: Path) -> Any:
         config.get(name)  # what is about rows is read where they are
     return SimpleNamespace(
         config=config,
+        gpus=0,  # the machine that builds this has none
         placement=each["placement"],
         work=folder,
         out=folder,

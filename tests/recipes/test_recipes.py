@@ -105,10 +105,10 @@ class Tree:
 
 def test_a_check(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "check")
-    example = "compiler/agentc/diagnostics/examples/AGC666"
-    assert "warning[AGC666]" in tree.agentc("check", f"{example}/failing.yaml")
+    example = "compiler/agentc/diagnostics/examples/AGC618"
+    assert "warning[AGC618]" in tree.agentc("check", f"{example}/failing.yaml")
     assert "no errors" in tree.agentc("check", f"{example}/mended.yaml")
-    assert "AGC666" in tree.agentc("explain", "AGC666")
+    assert "AGC618" in tree.agentc("explain", "AGC618")
 
 
 def test_a_verb(tmp_path: Path) -> None:

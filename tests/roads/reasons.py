@@ -43,13 +43,18 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/runtime": {
         "program": "reads the job's file: its config",
+        "provision": "starts the servers of a job, watches them, names their logs",
     },
     "agentc/runtime/machine": {
         "supervise": "starts the command and watches it",
         "process": "is the one place that starts processes",
     },
+    "agentc/runtime/software": {
+        "compiling": "looks whether a server's words let it compile code",
+    },
     "agentc/runtime/servers": {
         "lease": "fills in port and files; starts the server",
+        "server_log": "reads the cause of a failed start from its log",
         "job_leases": "reads the plan's lease; tells the job how to open an environment; "
         "compares what was opened with the plan",
     },
@@ -71,12 +76,16 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "environment": "shows the settings in its identity",
         "tasks": "**acts**: keeps goals that are no deeper",
     },
+    "agentc_backends/servers": {
+        "start_limit": "is the field of all servers that read weights, and its value in seconds",
+    },
     "agentc_backends/servers/vllm": {
         "backend": "writes the word of the command line",
         "job_serve": "**acts**: vLLM's own command line",
     },
     "agentc_backends/trainers/common": {
         "lowering": "reads what all trainers have, puts the config into a draft",
+        "step_facts": "turns losses and gradients of the steps into facts",
     },
     "agentc_backends/trainers/openrlhf": {"backend": "is asked as well, for it trains DPO too"},
     "agentc_backends/trainers/trl": {

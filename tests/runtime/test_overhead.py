@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.pace import least
 from tiny_plan import TinyPlan
 
 
@@ -24,7 +25,11 @@ def cpu_seconds(argv: list[str]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_wrapper_costs_less_than_a_tenth_of_a_second(plan: TinyPlan, tmp_path: Path) -> None:
+def test_wrapper_costs_less_than_a_tenth_of_a_second(
+    plan: TinyPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Bytecode is written by the first run, as for a user; without it all is compiled each time.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     script = tmp_path / "trivial.py"
     script.write_text(
         "import json, sys\n"
@@ -37,14 +42,13 @@ def test_wrapper_costs_less_than_a_tenth_of_a_second(plan: TinyPlan, tmp_path: P
     raw_job = tmp_path / "job.json"
     raw_job.write_text(json.dumps({"out": str(tmp_path)}))
 
-    def of_budget() -> float:
-        """The cost as a share of 0.1 s, or of five bare starts where Python starts slowly."""
+    def cost() -> float:
+        """CPU seconds of the wrapper: the least of five looks, less those of the bare program."""
         wrapped, bare = [], []
         for _ in range(5):
             shutil.rmtree(plan.store / "objects")
             wrapped.append(cpu_seconds(plan.argv("trivial")))
             bare.append(cpu_seconds([str(python), str(script), str(raw_job)]))
-        return (min(wrapped) - min(bare)) / max(0.1, 5 * min(bare))
+        return min(wrapped) - min(bare)
 
-    # A machine that is busy elsewhere may spoil one look, not all of them.
-    assert min(of_budget() for _ in range(4)) < 1
+    assert least(cost, 0.1) < 0.1
