@@ -1,6 +1,6 @@
 """How an optional part of agentc is installed: from its checkout.
 
-agentc is on no package index: whoever registers its distribution's name there would run code at
+agentc is on no package index: an owner of its distribution's name there would run code at
 everybody who types it. `agentc` itself is another product there. Messages take the line from here.
 """
 

@@ -9,7 +9,7 @@ _NAME = "start_minutes"
 
 
 def start_field(minutes: float) -> Field:
-    """The field, for servers that usually take less than so many minutes."""
+    """The field; `minutes` is its default."""
     return number(
         _NAME,
         "Minutes that the server may take from its start to its first reply: reading weights from "

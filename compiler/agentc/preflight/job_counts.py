@@ -70,7 +70,7 @@ def check_job_counts(
 def _owners(
     settled: Sequence[ResolvedRequest], cluster: Cluster
 ) -> Iterator[tuple[str, JobCounts, str | None, str | None]]:
-    """Whoever limits some of the jobs, for people: what is allowed there, and whose jobs count."""
+    """A limit on some of the jobs, in words: what it allows, and whose jobs count."""
     if not cluster.counts_jobs:
         return
     seen: set[tuple[str, str]] = set()

@@ -13,7 +13,7 @@ _EXCERPT = 300
 
 @dataclass(slots=True, kw_only=True)
 class RecordedSession:
-    """An episode. Its program says who it is by `key`, which is random and opens nothing else;
+    """An episode. Its program authenticates by `key`, which is random and opens nothing else;
     `name` is a number for the job's own use. Each of its replies is drawn by a seed that follows
     from `seed` and its number, and there are `most_replies` of them (None: any number)."""
 

@@ -108,7 +108,7 @@ def _of_length(scope: Scope, length: int) -> Scope:
 
 async def _answer_of_engine(scope: Scope) -> None:
     """Wait until the engine answers a question, which it does between two passes of its model: a
-    worker that hangs keeps whoever asks for its health waiting. vLLM itself only knows whether the
+    worker that hangs keeps a health check waiting. vLLM itself only knows whether the
     process lives; of a dead one it says so."""
     engine = getattr(getattr(scope.get("app"), "state", None), "engine_client", None)
     if engine is not None:

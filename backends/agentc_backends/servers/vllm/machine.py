@@ -83,7 +83,7 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
 
 
 def own_folder(path: Path) -> Path:
-    """The folder, made for this user only; a new one where somebody else has taken the name."""
+    """The folder, made for this user only; a new one where another user owns the name."""
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()

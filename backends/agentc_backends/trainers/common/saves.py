@@ -25,5 +25,5 @@ def first_save_seconds(model: Any) -> float:
 
 
 def save_due(since_s: float, save_s: float) -> bool:
-    """Whether a save of so many seconds is due, so long after the one before."""
+    """Whether a save that takes `save_s` is due, given the time since the last one."""
     return since_s > save_s / SHARE
