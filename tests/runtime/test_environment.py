@@ -324,3 +324,13 @@ def test_a_partial_lock_is_completed_by_what_it_has_for_that_alone(
     _, known = ensure_environment(layout, lock_digest(lock), lock)
     assert known["versions"] == {"library": "3", "notorch": "1"}
     assert known["complete"]
+
+
+def test_an_interpreter_that_cannot_be_looked_at_is_not_there(tmp_path: Path) -> None:
+    """As another user's is, whose home is closed; a name that is too long is root's case of it."""
+    (tmp_path / "complete.json").write_text("{}")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("x" * 300)
+    with pytest.raises(OSError, match="too long"):
+        (tmp_path / "bin" / "python").stat()
+    assert read_complete(tmp_path) is None

@@ -42,7 +42,8 @@ def read_complete(directory: Path) -> Optional[Dict[str, Any]]:
     if value is None:
         return None
     runs = directory / (IMAGE if value.get("container") else "bin/python")
-    return value if runs.exists() else None
+    # Not Path.exists: it raises where this user may not look into the interpreter's folder.
+    return value if os.access(str(runs), os.F_OK) else None
 
 
 def read_record(directory: Path) -> Optional[Dict[str, Any]]:
