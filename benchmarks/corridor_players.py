@@ -10,9 +10,9 @@ from pathlib import Path
 from tests.torch.online_rl.wanderer import ACKNOWLEDGEMENT, INSTRUCTION
 
 from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
 from agentc_backends.environments.corridor.rules import ROOMS, goes_on, outcome
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler

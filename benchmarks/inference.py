@@ -18,10 +18,10 @@ from functools import cache
 from itertools import chain
 from statistics import NormalDist, fmean
 
-from agentc_backends.results.inference.flips import sign_flips
-from agentc_backends.results.inference.pooled import pool
-from agentc_backends.results.inference.sample import MANY, Sample, rests_on_seen, sample
-from agentc_backends.results.inference.student import t_quantile
+from agentc_backends.statistics.flips import sign_flips
+from agentc_backends.statistics.pooled import pool
+from agentc_backends.statistics.sample import MANY, Sample, rests_on_seen, sample
+from agentc_backends.statistics.student import t_quantile
 
 Moves = Mapping[float, float]
 """Difference -> its probability; with what is missing from one, a task does not move."""

@@ -32,11 +32,11 @@ from agentc_backends.agents.common.tasks import tasks_of
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.engine.checkpoint import load_checkpoint
+from agentc_backends.engine.engine import Engine, EngineLimits
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import load_checkpoint
-from agentc_backends.servers.transformers.engine import Engine, EngineLimits
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 from benchmarks.offline_engine import Replay

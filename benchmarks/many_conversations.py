@@ -16,8 +16,8 @@ import time
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.servers.transformers.checkpoint import Checkpoint, take_ragged
-from agentc_backends.servers.transformers.engine import Engine, EngineLimits, Ongoing
+from agentc_backends.engine.checkpoint import Checkpoint, take_ragged
+from agentc_backends.engine.engine import Engine, EngineLimits, Ongoing
 
 CONTEXT, TOKENS = 1024, 512
 

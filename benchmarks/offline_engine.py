@@ -24,10 +24,10 @@ import numpy
 import torch
 
 from agentc_backends.agents.common.seeds import turn_seed
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import load_checkpoint
-from agentc_backends.servers.transformers.engine import ClosedError, Engine, EngineLimits, Ongoing
-from agentc_backends.servers.transformers.reply_text import stop_test
+from agentc_backends.engine.checkpoint import load_checkpoint
+from agentc_backends.engine.engine import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.engine.reply_text import stop_test
+from agentc_backends.openai_api.chat_text import ChatText
 
 Request = tuple[Any, int]
 """Prompt tokens and the seed of the request."""

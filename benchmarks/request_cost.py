@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.agents.client import ChatClient, RateLimits
 from agentc_backends.agents.common.seeds import turn_seed
+from agentc_backends.clients import ChatClient, RateLimits
 from benchmarks.reduced import ROOT
 
 IN_FLIGHT = 32

@@ -18,7 +18,7 @@ from typing import Any
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc_backends.results.inference.passages import COUNTED, curve_points, first_passage
+from agentc_backends.statistics.passages import COUNTED, curve_points, first_passage
 from benchmarks.reduced import ROOT
 
 _COUNTED = COUNTED["trajectories_to"]

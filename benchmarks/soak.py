@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 from benchmarks.soak_player import LEASE_SECONDS, rows_of
 from benchmarks.soak_server import TOKEN, NotHereError, SoakedServer, served_environments
 
@@ -121,7 +121,7 @@ def soak(
 
 async def _walks(url: str, chance: random.Random) -> list[dict[str, Any]]:
     """Walks, and what each tells when it is alone."""
-    async with client.EnvironmentClient(url, TOKEN, lease_s=LEASE_SECONDS) as environment:
+    async with clients.EnvironmentClient(url, TOKEN, lease_s=LEASE_SECONDS) as environment:
         meta = await environment.meta()
         tasks = sorted({task for split in meta["splits"].values() for task in split})
         walks: list[dict[str, Any]] = []

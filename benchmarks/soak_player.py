@@ -19,15 +19,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.machine.process import die_with_parent
-from agentc_backends.agents import client
+from agentc.program.child import die_with_parent
+from agentc_backends import clients
 
 LEASE_SECONDS = 4.0
-_RETRY = client.RetryPolicy(attempts=4, base_s=0.1, cap_s=1.0, patience_s=60.0)
+_RETRY = clients.RetryPolicy(attempts=4, base_s=0.1, cap_s=1.0, patience_s=60.0)
 
 
 async def rows_of(
-    environment: client.EnvironmentClient, walk: Mapping[str, Any], counts: Counter[str]
+    environment: clients.EnvironmentClient, walk: Mapping[str, Any], counts: Counter[str]
 ) -> list[list[Any]]:
     """What a walk tells: [observation, reward, done] of its opening and of each step."""
     session = await environment.create()
@@ -42,15 +42,15 @@ async def rows_of(
     finally:
         try:
             await environment.close(session)
-        except client.ServiceError:
+        except clients.ServiceError:
             counts["unclosed"] += 1
 
 
 async def play(walks: list[dict[str, Any]], url: str, sessions: int, seed: int, log: Path) -> None:
     counts: Counter[str] = Counter()
     chance = random.Random(seed)
-    limits = client.RateLimits(concurrency=sessions)
-    environment = client.EnvironmentClient(
+    limits = clients.RateLimits(concurrency=sessions)
+    environment = clients.EnvironmentClient(
         url, os.environ["AGENTC_TOKEN"], retry=_RETRY, limits=limits, lease_s=LEASE_SECONDS
     )
 
@@ -59,10 +59,10 @@ async def play(walks: list[dict[str, Any]], url: str, sessions: int, seed: int, 
             walk = chance.choice(walks)
             try:
                 told = await rows_of(environment, walk, counts)
-            except client.BadRequestError as error:
+            except clients.BadRequestError as error:
                 counts["wrong"] += 1
                 print(f"{walk['task']}: {error}", file=sys.stderr, flush=True)
-            except client.ServiceError as error:
+            except clients.ServiceError as error:
                 counts["void"] += 1
                 with log.with_suffix(".void").open("a", encoding="utf-8") as voided:
                     voided.write(json.dumps([time.time(), str(error)]) + "\n")

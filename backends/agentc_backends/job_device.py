@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from agentc.program.job import Job
 from agentc.runtime.machine.devices import GPUS_VARIABLE, VISIBLE
-from agentc.runtime.program import Job
 from agentc.runtime.software.cuda import CudaVersion, cpu_build, driver_fault, driver_version
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from torch import nn
 from torch.optim import Adam
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
 from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
 from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
 from agentc_backends.trainers.online_rl.learner import ACTOR, Learning

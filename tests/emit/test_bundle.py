@@ -102,7 +102,7 @@ def test_programs_import_nothing_of_the_compiler(spec: Path, tmp_path: Path) -> 
         for module in sorted(imported):
             if module.split(".")[0] == "agentc" and module != "agentc":
                 assert module.startswith("agentc.runtime"), (name, module)
-    assert "agentc_backends.agents.client" in reached
+    assert "agentc_backends.clients" in reached
     assert not {name for name in reached if name.endswith(".backend")}
 
 

@@ -22,7 +22,7 @@ import json, sys
 from pathlib import Path
 here = Path(sys.argv[1])
 sys.path.insert(0, str(here / "packages"))
-from agentc_backends.environments.server.exported_world import ExportedWorld
+from agentc_backends.agents.exported.world import ExportedWorld
 world = ExportedWorld(here / "environment.json")
 task = list(world.splits()["test"])[3]
 episode = world.begin(task, seed=3, reply_format=sys.argv[2])

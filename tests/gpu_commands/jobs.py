@@ -19,9 +19,9 @@ from agentc.backend_api import SoftwareEnvironment, StageBackend, StageView, loa
 from agentc.compilation import compile_spec
 from agentc.kinds import kind_named
 from agentc.kinds.groups import TRAINERS
+from agentc.lease_roles import is_model_server
 from agentc.memory import scratch_architecture
 from agentc.plan.job import Job, Plan
-from agentc.runtime.lease_roles import is_model_server
 from agentc.runtime.software.lock_hashes import lock_digest
 
 HERE = Path(__file__).parent

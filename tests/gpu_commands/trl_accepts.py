@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _job(each: dict[str, Any], folder: Path) -> Any:
-    from agentc.runtime.program import JobConfig
+    from agentc.program.job import JobConfig
 
     config = JobConfig(each["config"])
     for name in each["config"]:

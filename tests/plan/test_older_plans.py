@@ -28,8 +28,9 @@ from training_job import variables
 from agentc.backend_api import SoftwareEnvironment, load_backends
 from agentc.cli import main
 from agentc.plan.work import find_work, read_plan
-from agentc.runtime.program import DRY_RUN
-from agentc.runtime.servers.job_leases import demand_planned, program_of
+from agentc.program.environment_account import demand_planned
+from agentc.program.job import DRY_RUN
+from agentc.runtime.servers.job_leases import program_of
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from agentc.runtime.result_tables import ResultTable, read_tables, table_text, tables_text
+from agentc.result_tables import ResultTable, read_tables, table_text, tables_text
 
 HOSTILE = 'a & b_c 5 % "x", \\input{/etc/passwd}\n\\end{tabular} $x$ ~ ^ # {'
 

@@ -129,14 +129,14 @@ def test_code_directory_holds_links_to_the_packages(layout: StoreLayout) -> None
     directory = code_directory(layout, ["agentc"])
     assert (directory / "agentc").resolve() == Path(agentc.__file__).parent
     assert code_directory(layout, ["agentc"]) == directory
-    script = "import agentc.runtime.program as p; print(p.__name__)"
+    script = "import agentc.program.job as p; print(p.__name__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", script],
         env={"PYTHONPATH": str(directory), "PATH": os.environ["PATH"]},
         capture_output=True,
         check=False,
     )
-    assert done.stdout == b"agentc.runtime.program\n"
+    assert done.stdout == b"agentc.program.job\n"
 
 
 def test_code_directory_joins_the_parts_of_a_namespace_and_takes_modules(

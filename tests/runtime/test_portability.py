@@ -1,31 +1,42 @@
-"""The runtime runs inside every backend's environment: standard library, Python 3.8 syntax."""
+"""Job programs run inside every backend's software: `agentc.program` is Python 3.8 and needs the
+standard library only, and the wrapper needs the standard library and agentc's own low layers."""
 
 from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import agentc.program
 import agentc.runtime
 
+PROGRAM = Path(agentc.program.__file__).parent
 RUNTIME = Path(agentc.runtime.__file__).parent
-MODULES = [RUNTIME.parent / "__init__.py", *sorted(RUNTIME.rglob("*.py"))]
+# The package itself has the version and imports nothing.
+PROGRAM_MODULES = [PROGRAM.parent / "__init__.py", *sorted(PROGRAM.rglob("*.py"))]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_module_is_old_python_and_imports_only_the_standard_library(path: Path) -> None:
-    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+def imports(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0
-            names = [node.module or ""]
-        for name in names:
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", PROGRAM_MODULES, ids=lambda path: path.stem)
+def test_what_programs_import_is_old_python_of_the_standard_library(path: Path) -> None:
+    for name in imports(ast.parse(path.read_text(), feature_version=(3, 8))):
+        ours = name == "agentc" or name.startswith("agentc.program")
+        assert name.split(".")[0] in sys.stdlib_module_names or ours, name
+
+
+def test_the_wrapper_imports_no_third_party_package() -> None:
+    for path in sorted(RUNTIME.rglob("*.py")):
+        for name in imports(ast.parse(path.read_text())):
             top = name.split(".")[0]
-            # The package itself holds the version and imports nothing.
-            ours = name == "agentc" or name.startswith("agentc.runtime")
-            assert top in sys.stdlib_module_names or ours, name
+            assert top in sys.stdlib_module_names or top == "agentc", f"{path}: {name}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentc.runtime.sandbox.seccomp import child_filter_program, filter_program
-from agentc.runtime.sandbox.system_calls import MACHINES
+from agentc.program.seccomp import child_filter_program, filter_program
+from agentc.program.system_calls import MACHINES
 
 _MACHINES = sorted(MACHINES)
 _VALUES = (0, 1, 2, 3, 8, 17, 22, 38, 1030, 0x01200011, 0x01200012, 1 << 32, (1 << 32) + 1)

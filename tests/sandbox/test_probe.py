@@ -16,10 +16,10 @@ import pytest
 from tests.sandbox.conftest import Player
 
 from agentc.preflight.sandbox import check_sandbox
+from agentc.program.seccomp import UnknownMachineError, filter_program
 from agentc.runtime.sandbox.interpreter import NoInterpreterError, boxed_interpreter
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import NoBoxError, choose_box, probe_kind
-from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
 
 bubblewrap_here = pytest.mark.skipif(
     probe_kind("bubblewrap").box is None, reason="no bubblewrap here"

@@ -17,7 +17,7 @@ from tests.slurm.cluster import Cluster
 from tests.support.patience import PATIENCE_S, wait_for
 from tests.support.run_digests import digests
 
-from agentc.runtime.program import read_json, read_rows
+from agentc.program.job import read_json, read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
 

@@ -20,8 +20,8 @@ from online_runs import Calm, OnlineJob
 from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import drivers_of, processes_of
 
+from agentc.program.job import read_json
 from agentc.runtime.machine.process import started
-from agentc.runtime.program import read_json
 
 ANYWHERE = "anywhere"
 """At a moment of the whole run, whatever it is at."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from smoke import agentc
 
-from agentc.runtime.program import read_rows
+from agentc.program.job import read_rows
 
 SPEC = Path(__file__).parents[1] / "end_to_end" / "online_runs.yaml"
 BEFORE = "start"

@@ -7,7 +7,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from agentc.runtime.program import read_rows
+from agentc.program.job import read_rows
 
 
 def digests(root: Path) -> dict[str, str]:

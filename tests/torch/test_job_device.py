@@ -15,7 +15,7 @@ import torch
 from tests.support.patience import PATIENCE_S
 from tests.torch.trl.jobs import make_job, small_model, start, trainer_job, trajectories, write_rows
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.job_device import NoGpuError, job_device, visible_device
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="torch sees a GPU here")

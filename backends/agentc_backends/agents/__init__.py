@@ -1,1 +1,1 @@
-"""What acts: the client of both kinds of servers, rollouts, searches, revisions, evaluations."""
+"""What acts: rollouts, searches, revisions, evaluations."""

@@ -25,7 +25,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
-from agentc.runtime.lease_roles import LeaseRole
+from agentc.lease_roles import LeaseRole
 from agentc_backends.environments.server.settings import (
     SETTINGS,
     Declared,

@@ -1,1 +1,1 @@
-"""What becomes of results: one inference, comparisons, verdicts on claims, the report."""
+"""What becomes of results: comparisons, verdicts on claims, the report."""

@@ -1,1 +1,1 @@
-"""Model servers that speak the OpenAI protocol, and the process that every server of ours is."""
+"""Model servers that speak the OpenAI protocol."""

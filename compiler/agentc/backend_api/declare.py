@@ -13,7 +13,7 @@ from agentc.ir.module import Resource
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import REQUIRED, Field, Json, group, string
 from agentc.kinds.metric_names import RewardName
-from agentc.runtime.lease_roles import LeaseRole
+from agentc.lease_roles import LeaseRole
 
 if TYPE_CHECKING:
     from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext

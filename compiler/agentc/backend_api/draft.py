@@ -16,7 +16,7 @@ from agentc.backend_api.declare import SoftwareEnvironment
 from agentc.backend_api.view import StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json
-from agentc.runtime.lease_roles import LeaseRole
+from agentc.lease_roles import LeaseRole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Ranks:
 class LeaseDraft:
     """A server that a job needs while it runs.
 
-    `role` is what it is to the job (`agentc.runtime.lease_roles`). `backend`/`version`/`identity`
+    `role` is what it is to the job (`agentc.lease_roles`). `backend`/`version`/`identity`
     (semantic settings) enter the key of every job that uses it. `program` is argv after the
     interpreter, e.g. `("-m", "acme.job_serve", "--port", "0", "--ready-file", "{ready_file}")`.
     `settings` are what an environment is told: JSON values, in the file `{settings}`.

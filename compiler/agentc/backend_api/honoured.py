@@ -16,7 +16,7 @@ from agentc.diagnostics.span import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field, Json
-from agentc.runtime.lease_roles import LeaseRole
+from agentc.lease_roles import LeaseRole
 
 _NOWHERE = Origin(span=Span(Source("<sample>", ""), 1, 1, 1, 1))
 

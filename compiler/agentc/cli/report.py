@@ -14,7 +14,7 @@ from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
-from agentc.runtime.result_tables import FORMATS, TABLES_FILE
+from agentc.result_tables import FORMATS, TABLES_FILE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _show_tables(file: Path, run: str, arguments: argparse.Namespace) -> int:
     """The table that is asked for, or the names of all."""
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.runtime.result_tables import read_tables, table_text
+    from agentc.result_tables import read_tables, table_text
     from agentc.text import aligned, counted
 
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from agentc.conformance.check import Fault, Skipped, demand
 from agentc.conformance.subject import BackendUnderTest
 from agentc.plan.job import Job
-from agentc.runtime.program import DRY_RUN
+from agentc.program.job import DRY_RUN
 from agentc.runtime.software.environment import (
     SoftwareEnvironmentError,
     code_directory,

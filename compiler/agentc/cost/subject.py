@@ -17,8 +17,8 @@ from agentc.cost.hardware import ComputeProfile, cpu_machine, gpu_machine, machi
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.kinds.kind import Counts, Forecast
+from agentc.lease_roles import is_model_server
 from agentc.plan.job import COMPUTE_CPUS
-from agentc.runtime.lease_roles import is_model_server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

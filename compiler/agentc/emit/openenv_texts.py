@@ -110,7 +110,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE / "packages"))
 
-from agentc_backends.environments.server.exported import exported_app, serve_exported  # noqa: E402
+from agentc_backends.agents.exported.application import exported_app, serve_exported  # noqa: E402
 
 app = exported_app(HERE / "environment.json")
 

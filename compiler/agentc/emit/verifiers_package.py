@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 here = Path(sys.argv[1])
 sys.path.insert(0, str(here / "packages"))
-from agentc_backends.environments.server.exported_world import ExportedWorld
+from agentc_backends.agents.exported.world import ExportedWorld
 for split, tasks in ExportedWorld(here / "environment.json").splits().items():
     print(split, len(tasks), sep="\\t")
 """

@@ -52,7 +52,7 @@ SAY = {{
 def world():
     """The world, with the settings of environment.json; it is opened when it is first asked."""
     sys.path.insert(0, str(HERE / "packages"))
-    from agentc_backends.environments.server.exported_world import ExportedWorld
+    from agentc_backends.agents.exported.world import ExportedWorld
 
     return ExportedWorld(HERE / "environment.json")
 

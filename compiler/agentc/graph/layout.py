@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentc.graph.layers import Box, Drawing, Edge, Point, place_boxes
 from agentc.graph.stages import GraphNode, StageGraph
-from agentc.runtime.layers import Box, Drawing, Edge, Point, place_boxes
 
 WIDTH, HEIGHT = 204.0, 46.0
 _PAD = 14.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 from itertools import pairwise
 
+from agentc.graph.layers import Point
 from agentc.graph.layout import HEIGHT, WIDTH, EdgeLine, Frame, lay_out
 from agentc.graph.measure import fitted, text_width
 from agentc.graph.stages import GraphNode, StageGraph
-from agentc.runtime.layers import Point
 
 _MARGIN = 20.0
 _GAP = 10.0

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agentc.lease_roles import FUSED_ROLES
 from agentc.passes.context import PassContext
 from agentc.passes.unit import Unit
 from agentc.plan.canonical import CanonicalTexts
 from agentc.plan.job import Job, Lease, Plan, Session
 from agentc.plan.keys import lease_text, session_key
 from agentc.plan.render import record
-from agentc.runtime.lease_roles import FUSED_ROLES
 
 (ROLE,) = FUSED_ROLES
 

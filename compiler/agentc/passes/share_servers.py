@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentc.kinds.field import Json
+from agentc.lease_roles import is_model_server
 from agentc.passes.context import PassContext
 from agentc.passes.lowering.resources import server_asked, server_placement, server_resources
 from agentc.passes.unit import Unit
@@ -21,7 +22,6 @@ from agentc.plan.canonical import canonical_text
 from agentc.plan.job import Job, Lease, Plan, Server
 from agentc.plan.keys import lease_identity, server_key
 from agentc.plan.render import record
-from agentc.runtime.lease_roles import is_model_server
 
 JOB = "job"
 

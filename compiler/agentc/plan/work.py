@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
+from agentc.lease_roles import FUSED_ROLES, is_model_server
 from agentc.plan.stage_names import meant_by, nearest
-from agentc.runtime.lease_roles import FUSED_ROLES, is_model_server
 from agentc.runtime.servers.job_leases import PlannedLease
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published

@@ -42,7 +42,7 @@ LEVELS: tuple[Level, ...] = (
     ),
     Level("plan.json, Snakefile", "text", "agentc.emit.directory", ("compile_to",)),
     Level("wrapper", "Wrapper", "agentc.runtime.unit", ("Snakemake",)),
-    Level("program", "Job", "agentc.runtime.program", ("Supervisor",)),
+    Level("program", "Job", "agentc.program.job", ("Supervisor",)),
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agentc.distribution import install_command
 from agentc.placement.profile import SLURM, Profile
+from agentc.program.child import die_with_parent
 from agentc.run.slurm_ends import ENDS
 from agentc.run.slurm_queue import PREFIX, SubmitLimit
 from agentc.runtime.machine import process, scratch
@@ -129,7 +130,7 @@ class Driver:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             # KILL, not TERM: at TERM Snakemake waits for its jobs, which may take days. Each job
             # sees its parent go and ends its own processes.
-            process.die_with_parent(signal.SIGKILL, me)
+            die_with_parent(signal.SIGKILL, me)
 
         with log.open("ab") as out:
             self._process = subprocess.Popen(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import write_json
+from agentc.program.job import write_json
 
 FILE = "ending.json"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentc.plan.work import object_of
+from agentc.program.job import read_json
 from agentc.run.ending_record import SlurmEnding, read_dated, read_ending
 from agentc.run.waiting_record import NOTHING, Waiting, WaitingJobs
 from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.stopping import says_stopped
 from agentc.runtime.machine.terminal import printable
-from agentc.runtime.program import read_json
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import full_disk_hint

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Document, object_of
+from agentc.program.job import read_json
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
 from agentc.run.wording import FULL_DISK, details, sentence
 from agentc.runtime.health import findings, shown, stage_facts
-from agentc.runtime.program import read_json
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import attempt_begins

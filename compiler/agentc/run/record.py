@@ -15,9 +15,9 @@ from agentc.cost.estimate import Estimate
 from agentc.cost.expected import expected_entry, read_expected
 from agentc.exit_codes import EXIT_CLAIM, EXIT_DONE, EXIT_STORE
 from agentc.plan.work import Work, object_of
+from agentc.program.job import read_json
 from agentc.run.commit import commit_of
 from agentc.run.past import keep_plan, plan_digest, read_plan_text
-from agentc.runtime.program import read_json
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import explain
 from agentc.store.in_use import plan_uses

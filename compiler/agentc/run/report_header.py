@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agentc.plan.stage_names import cell_in
 from agentc.plan.work import Document
-from agentc.runtime.program import read_json
+from agentc.program.job import read_json
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.stopping import round_lines, rounds_so_far
 from agentc.store.paths import RunFolder, plans_folder

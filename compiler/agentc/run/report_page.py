@@ -16,9 +16,9 @@ from pathlib import Path
 
 from agentc.cost.expected import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.work import Document, Work, object_of
+from agentc.result_tables import TABLES_FILE
 from agentc.run.outcome import report_path
 from agentc.run.report_header import spec_section, with_run_facts
-from agentc.runtime.result_tables import TABLES_FILE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 from agentc.text import shown_count, shown_time

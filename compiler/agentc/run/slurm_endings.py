@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Work, object_of
+from agentc.program.job import read_json
 from agentc.run.ending_record import SlurmEnding, write_ending
 from agentc.runtime.machine.scontrol import is_away
-from agentc.runtime.program import read_json
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.visible import refresh

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agentc.plan.work import Work
+from agentc.program.job import read_json
 from agentc.run.slurm_endings import Ending, ids_of
 from agentc.run.slurm_queue import QueueState
 from agentc.run.slurm_reasons import hint, numbers_text, why_never
 from agentc.run.waiting_record import SUSPENDED, Waiting, WaitingRecord
-from agentc.runtime.program import read_json
 from agentc.runtime.servers.server_folder import ServerFolder
 from agentc.text import and_more, counted, duration
 

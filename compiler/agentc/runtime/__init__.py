@@ -1,2 +1,2 @@
-"""The job runtime: standard library only, Python 3.8 or newer, because it runs inside every
-backend's own environment."""
+"""The job runtime: the wrapper that prepares, starts, watches and publishes a job. Standard library
+only: it starts before any software environment is there. Programs import `agentc.program`."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional, Sequence
 
 from agentc.runtime.software.environment import SoftwareEnvironmentError, ensure_environment
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0 when every environment is there, 1 when one cannot be built."""
     parser = argparse.ArgumentParser(prog="agentc.runtime.build_environment", description=__doc__)
     parser.add_argument("locks", nargs="+", type=Path, metavar="LOCK", help="requirements files")
@@ -30,12 +30,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
         def report(line: str, name: str = lock.stem) -> None:
             if not options.print_python:
-                print("environment %s: %s" % (name, line), flush=True)
+                print(f"environment {name}: {line}", flush=True)
 
         try:
             directory, _ = ensure_environment(layout, digest, text, report)
         except SoftwareEnvironmentError as error:
-            print("environment %s: %s" % (lock.stem, error), file=sys.stderr)
+            print(f"environment {lock.stem}: {error}", file=sys.stderr)
             return 1
         if options.print_python:
             print(directory / "bin" / "python")

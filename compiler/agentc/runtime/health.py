@@ -6,8 +6,9 @@ give. docs/health.md lists the thresholds. Standard library only, Python 3.8+.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any
 
 OVERFLOW_SHARE = 0.2
 """Episodes that end because the prompt fills the context."""
@@ -56,14 +57,14 @@ class HealthFinding:
 
     @property
     def text(self) -> str:
-        return "%s; %s" % (self.what, self.where)
+        return f"{self.what}; {self.where}"
 
     @property
     def line(self) -> str:
-        return "%s: %s" % (self.stage, self.text)
+        return f"{self.stage}: {self.text}"
 
 
-Found = Iterator[Tuple[str, str]]
+Found = Iterator[tuple[str, str]]
 Rule = Callable[[StageFacts], Found]
 
 
@@ -75,7 +76,7 @@ def stage_facts(stage: str, manifest: Mapping[str, Any]) -> StageFacts:
     )
 
 
-def findings(stages: Sequence[StageFacts]) -> List[HealthFinding]:
+def findings(stages: Sequence[StageFacts]) -> list[HealthFinding]:
     """What is wrong with the stages, the gravest first; equal ones in the order of the stages."""
     return [
         HealthFinding(stage.stage, what, where)
@@ -85,18 +86,18 @@ def findings(stages: Sequence[StageFacts]) -> List[HealthFinding]:
     ]
 
 
-def shown(found: Sequence[HealthFinding], more: str) -> List[str]:
+def shown(found: Sequence[HealthFinding], more: str) -> list[str]:
     """Lines for people: the first findings, and how many more there are, which `more` shows."""
     lines = [each.line for each in found[:MOST_SHOWN]]
     if len(found) > MOST_SHOWN:
-        lines.append("%d more: %s" % (len(found) - MOST_SHOWN, more))
+        lines.append(f"{len(found) - MOST_SHOWN} more: {more}")
     return lines
 
 
 def _unchanged(stage: StageFacts) -> Found:
     if stage.facts.get("unchanged") is True:
         yield (
-            "the policy is equal to its start: no weight changed in %s" % _steps(stage),
+            f"the policy is equal to its start: no weight changed in {_steps(stage)}",
             "compare lr, the loss in logs/steps.jsonl, and the rows that were trained",
         )
 
@@ -104,8 +105,9 @@ def _unchanged(stage: StageFacts) -> Found:
 def _kept_model(stage: StageFacts) -> Found:
     if stage.facts.get("kept_model") is True:
         yield (
-            "nothing was trained, the model is its start (%s)"
-            % str(stage.facts.get("kept_because", "no rows")).strip(),
+            "nothing was trained, the model is its start ({})".format(
+                str(stage.facts.get("kept_because", "no rows")).strip()
+            ),
             "look at the stages that its data come from",
         )
 
@@ -115,17 +117,17 @@ def _filter(stage: StageFacts) -> Found:
     played, kept = _count(facts, "played"), _count(facts, "played_kept")
     if not played or "min_reward" not in facts:
         return
-    least = "min_reward %g" % facts["min_reward"]
+    least = f"min_reward {facts['min_reward']:g}"
     if kept == 0:
         best = facts.get("played_best")
-        told = "" if best is None else ", best %g" % best
+        told = "" if best is None else f", best {best:g}"
         yield (
-            "0 of %d episodes reach %s%s" % (played, least, told),
+            f"0 of {played} episodes reach {least}{told}",
             "only rows that no policy played are trained; lower min_reward, or sample more",
         )
     elif kept == played >= FEWEST_EPISODES:
         yield (
-            "all of %d episodes reach %s: the filter leaves none out" % (played, least),
+            f"all of {played} episodes reach {least}: the filter leaves none out",
             "raise min_reward",
         )
 
@@ -141,13 +143,13 @@ def _pairs(stage: StageFacts) -> Found:
     pairs, distinct = _count(facts, "pairs"), facts.get("distinct")
     if pairs > 1 and isinstance(distinct, int) and distinct <= DISTINCT_SHARE * pairs:
         yield (
-            "identical pairs: %d pairs, %d of them distinct" % (pairs, distinct),
+            f"identical pairs: {pairs} pairs, {distinct} of them distinct",
             "look at pairs.jsonl; sample at a higher temperature, or over more tasks",
         )
     identical, rows = _count(facts, "identical"), _count(facts, "rows")
     if identical:
         yield (
-            "identical pairs: both sides of %d of %d pairs are the same tokens" % (identical, rows),
+            f"identical pairs: both sides of {identical} of {rows} pairs are the same tokens",
             "they train nothing; look at pairs.jsonl, max_length and truncation",
         )
 
@@ -159,21 +161,21 @@ def _loss(stage: StageFacts) -> Found:
     steps, (unit, where) = _count(losses, "steps"), _log_of(losses)
     broken = _count(losses, "not_finite")
     if broken:
-        yield "the loss is NaN or infinite in %d of %d %s" % (broken, steps, unit), where
+        yield f"the loss is NaN or infinite in {broken} of {steps} {unit}", where
     # The loss of a policy gradient is near zero wherever advantages have mean 0.
     if steps < FEWEST_STEPS or broken == steps or "per" in losses:
         return
     least, most, last = losses["least"], losses["most"], losses["last"]
     if most - least <= 1e-9 * max(1.0, abs(most)):
-        yield "the loss never changes: %.4g in %d logged steps" % (most, steps), where
+        yield f"the loss never changes: {most:.4g} in {steps} logged steps", where
     elif abs(last) < NEAR_ZERO_LOSS:
         yield (
-            "the loss is near zero: %.2g in the last quarter of %d logged steps" % (last, steps),
+            f"the loss is near zero: {last:.2g} in the last quarter of {steps} logged steps",
             "rows that are already known, or pairs that are already apart, train nothing",
         )
 
 
-def _log_of(facts: Mapping[str, Any]) -> Tuple[str, str]:
+def _log_of(facts: Mapping[str, Any]) -> tuple[str, str]:
     """What a training logs, and where: its steps, or the iterations of a run of RL."""
     if "per" in facts:
         return str(facts["per"]), "look at curve.jsonl, and at the rewards of its episodes"
@@ -188,11 +190,11 @@ def _gradients(stage: StageFacts) -> Found:
     broken, (unit, where) = _count(norms, "not_finite"), _log_of(norms)
     if broken:
         yield (
-            "the gradient is NaN or infinite in %d of %d %s" % (broken, broken + steps, unit),
+            f"the gradient is NaN or infinite in {broken} of {broken + steps} {unit}",
             where,
         )
     if steps >= FEWEST_STEPS and norms.get("most") == 0:
-        yield "the gradient is zero in all of %d %s" % (steps, unit), where
+        yield f"the gradient is zero in all of {steps} {unit}", where
     elif clipped == steps >= FEWEST_CLIPPED:
         yield (
             "the gradient is clipped in all of %d logged steps, its least norm is %.3g"
@@ -222,11 +224,11 @@ def _ends(stage: StageFacts) -> Found:
     ):  # fmt: skip
         count = _count(ends, end)
         if count > most * episodes:
-            yield "%s %s" % (_share(count, episodes, "episodes"), what), where
+            yield f"{_share(count, episodes, 'episodes')} {what}", where
     turns, invalid = _count(facts, "turns"), _count(facts, "invalid")
     if turns and invalid > INVALID_SHARE * turns:
         yield (
-            "%s hold no action" % _share(invalid, turns, "replies"),
+            f"{_share(invalid, turns, 'replies')} hold no action",
             "look at the episodes in the report, reply_format and decode.max_tokens",
         )
     stops = facts.get("stops")
@@ -234,7 +236,7 @@ def _ends(stage: StageFacts) -> Found:
     cut = _count(stops, "length") if isinstance(stops, dict) else 0
     if replies and cut > CUT_SHARE * replies:
         yield (
-            "%s are truncated" % _share(cut, replies, "replies"),
+            f"{_share(cut, replies, 'replies')} are truncated",
             "raise decode.max_tokens; check that the chat format ends replies",
         )
 
@@ -247,12 +249,12 @@ def _rewards(stage: StageFacts) -> Found:
         return
     if least == most:
         yield (
-            "rewards have no variance: %g in all of %d episodes" % (most, episodes),
+            f"rewards have no variance: {most:g} in all of {episodes} episodes",
             "filters, pairs and RL learn nothing from them; look at the episodes in the report",
         )
     elif successes == 0:
         yield (
-            "0 of %d episodes succeed, best reward %g" % (episodes, most),
+            f"0 of {episodes} episodes succeed, best reward {most:g}",
             "look at the episodes in the report",
         )
 
@@ -264,18 +266,18 @@ def _rows(stage: StageFacts) -> Found:
     long = dropped - masked
     if rows and long > DROPPED_SHARE * rows:
         yield (
-            "%s are dropped: they are longer than max_length" % _share(long, rows, "rows"),
+            f"{_share(long, rows, 'rows')} are dropped: they are longer than max_length",
             "raise max_length, or lower max_turns",
         )
     if masked:
         yield (
-            "%s are fully masked: none of their tokens is trained" % _share(masked, rows, "rows"),
+            f"{_share(masked, rows, 'rows')} are fully masked: none of their tokens is trained",
             "look at loss_on and max_length",
         )
     truncated = _count(facts, "truncated")
     if rows and truncated > DROPPED_SHARE * rows:
         yield (
-            "%s are truncated to max_length" % _share(truncated, rows, "rows"),
+            f"{_share(truncated, rows, 'rows')} are truncated to max_length",
             "raise max_length",
         )
 
@@ -284,7 +286,7 @@ def _candidates(stage: StageFacts) -> Found:
     ranked = _count(stage.facts, "ranked")
     if ranked and _count(stage.facts, "flat") == ranked:
         yield (
-            "the critic scores all candidates alike in all of %d turns" % ranked,
+            f"the critic scores all candidates alike in all of {ranked} turns",
             "look at the critic's training",
         )
 
@@ -298,20 +300,21 @@ def is_unmoved(difference: Mapping[str, Any]) -> bool:
 def verdict_words(verdict: str, observed: Mapping[str, Any]) -> str:
     """A verdict as tables show it. Where nothing moved, one that agrees is no finding."""
     if verdict in ("reproduced", "within noise") and is_unmoved(observed):
-        return "%s, nothing moved" % verdict
+        return f"{verdict}, nothing moved"
     return verdict
 
 
 def _comparison(stage: StageFacts) -> Found:
     for name in stage.facts.get("unmoved") or ():
         yield (
-            "nothing moved: %s has 0 tasks better and 0 worse than %s"
-            % (name, stage.facts.get("baseline", "the baseline")),
+            "nothing moved: {} has 0 tasks better and 0 worse than {}".format(
+                name, stage.facts.get("baseline", "the baseline")
+            ),
             "within noise is no verdict on it; look at the stages that trained it",
         )
 
 
-RULES: Tuple[Rule, ...] = (
+RULES: tuple[Rule, ...] = (
     _unchanged,
     _kept_model,
     _filter,
@@ -333,9 +336,9 @@ def _count(facts: Mapping[str, Any], name: str) -> int:
 
 
 def _share(count: int, total: int, noun: str) -> str:
-    return "%d of %d %s (%.0f%%)" % (count, total, noun, 100.0 * count / total)
+    return f"{count} of {total} {noun} ({100.0 * count / total:.0f}%)"
 
 
 def _steps(stage: StageFacts) -> str:
     steps = _count(stage.facts, "steps")
-    return "1 step" if steps == 1 else "%d steps" % steps
+    return "1 step" if steps == 1 else f"{steps} steps"

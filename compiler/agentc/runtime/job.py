@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
+from agentc.program.child import die_with_parent
 from agentc.runtime.machine import scratch
 from agentc.runtime.machine.terminal import guarded_output
 from agentc.runtime.store.layout import StoreLayout
@@ -24,7 +26,7 @@ USAGE = (
 _OPTIONS = ("--plan", "--store", "--job", "--session", "--asked", "--parent")
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 published (by this wrapper or another), 1 failed, 2 wrong command line, 75 to
     be run again (out of time, or the claim was lost), 128+n ended by signal n."""
     scratch.restore()
@@ -32,13 +34,13 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return _main(argv)
 
 
-def _main(argv: Optional[Sequence[str]]) -> int:
+def _main(argv: Sequence[str] | None) -> int:
     options = _parse(sys.argv[1:] if argv is None else argv)
     if options is None:
         print(USAGE, file=sys.stderr)
         return 2
     layout = StoreLayout(options["store"])
-    session: Optional[Dict[str, Any]] = None
+    session: dict[str, Any] | None = None
     try:
         plan = PlanFile(Path(options["plan"]).absolute())
         if "session" in options:
@@ -47,13 +49,13 @@ def _main(argv: Optional[Sequence[str]]) -> int:
         else:
             jobs = [plan.job(options["job"])]
     except PlanError as error:
-        print("agentc: %s" % error, file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 1
     try:
         if all(map(layout.is_published, _objects(jobs, session))):
             return 0
     except OSError as error:
-        print("agentc: the store cannot be read: %s" % error, file=sys.stderr)
+        print(f"agentc: the store cannot be read: {error}", file=sys.stderr)
         return 1
     return _work(layout, plan, jobs, session, options)
 
@@ -61,12 +63,11 @@ def _main(argv: Optional[Sequence[str]]) -> int:
 def _work(
     layout: StoreLayout,
     plan: PlanFile,
-    jobs: List[Dict[str, Any]],
-    session: Optional[Dict[str, Any]],
-    options: Dict[str, str],
+    jobs: list[dict[str, Any]],
+    session: dict[str, Any] | None,
+    options: dict[str, str],
 ) -> int:
     # Imported late: a wrapper that finds its object in the store is done in half the time.
-    from agentc.runtime.machine import process
     from agentc.runtime.machine.stopping import StoppedError
     from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.runtime.store.claim import LostClaimError
@@ -75,27 +76,27 @@ def _work(
 
     # Snakemake tells its number: when it was killed while this Python started, whoever is the
     # parent by now is another one, and would be taken for the right one.
-    process.die_with_parent(signal.SIGTERM, _number(options.get("parent")))
+    die_with_parent(signal.SIGTERM, _number(options.get("parent")))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     adopt_umask(layout)
     try:
         return Wrapper(layout, plan, jobs, session, options.get("asked", "")).run()
     except (PlanError, SoftwareEnvironmentError, LostClaimError, OSError) as error:
-        print("agentc: %s" % error, file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 1
     except StoppedError as error:
-        print("agentc: %s" % error, file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 128 + error.number
 
 
-def _objects(jobs: List[Dict[str, Any]], session: Optional[Dict[str, Any]]) -> List[str]:
-    found = ["%s/%s" % (job["kind"], job["key"]) for job in jobs]
+def _objects(jobs: list[dict[str, Any]], session: dict[str, Any] | None) -> list[str]:
+    found = [f"{job['kind']}/{job['key']}" for job in jobs]
     return found + (["session/" + session["key"]] if session else [])
 
 
-def _parse(words: Sequence[str]) -> Optional[Dict[str, str]]:
+def _parse(words: Sequence[str]) -> dict[str, str] | None:
     """Six options with a value each; argparse would cost every job 10 ms."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     rest = list(words)
     while rest:
         name = rest.pop(0)
@@ -106,7 +107,7 @@ def _parse(words: Sequence[str]) -> Optional[Dict[str, str]]:
     return found if complete and found.get("parent", "1").isdigit() else None
 
 
-def _number(text: Optional[str]) -> Optional[int]:
+def _number(text: str | None) -> int | None:
     return int(text) if text else None
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentc import __version__
+from agentc.program.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
 from agentc.runtime.machine import control_group
 from agentc.runtime.machine.hardware import MachineProbe
@@ -29,7 +31,6 @@ from agentc.runtime.servers.lease import end_all as end_servers
 from agentc.runtime.servers.server_copies import ServerCopies
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.servers.shared_lease import SharedLease
-from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.software.inherited import site_variables
 from agentc.runtime.store.claim import ObjectLock
 from agentc.runtime.store.layout import StoreLayout
@@ -38,7 +39,7 @@ from agentc.runtime.store.publish import publish
 from agentc.runtime.store.staging import Staging
 from agentc.runtime.store.trouble import full_disk_hint, missing_module_hint
 
-JobLease = Union[LeasedServer, ServerCopies, SharedLease, InsideLease]
+JobLease = LeasedServer | ServerCopies | SharedLease | InsideLease
 
 TRY_AGAIN = 75
 """Exit code of a program, or of a wrapper, that asks for another attempt (EX_TEMPFAIL)."""
@@ -63,19 +64,19 @@ class JobRun:
         self._machine = machine
         self.job = job
         self.id: str = job["id"]
-        self.name = "%s/%s" % (job["kind"], job["key"])
+        self.name = f"{job['kind']}/{job['key']}"
         self.staging = Staging(layout, self.name)
-        self.python: List[str] = []
+        self.python: list[str] = []
         self.gpus = 0
         """How many its program has to see on this node."""
-        self.environment: Dict[str, Any] = {}
-        self.variables: Dict[str, str] = {}
+        self.environment: dict[str, Any] = {}
+        self.variables: dict[str, str] = {}
         self.planned = planned_leases(job)
-        self.leases: List[JobLease] = []
-        self.child: Optional[Child] = None
-        self.failure: Optional[str] = None
+        self.leases: list[JobLease] = []
+        self.child: Child | None = None
+        self.failure: str | None = None
         self.out_of_time = False
-        self.stop_by: Optional[float] = None
+        self.stop_by: float | None = None
         self.published = False
         self.redactor = Redactor()
         self._started = started
@@ -96,7 +97,7 @@ class JobRun:
         """Whether its program is at work."""
         return self.child is not None
 
-    def blocked(self) -> Optional[str]:
+    def blocked(self) -> str | None:
         """The first input that is not published, or None."""
         for objects in self.job["inputs"].values():
             for name in objects:
@@ -138,7 +139,7 @@ class JobRun:
                 log=self.staging.log,
             )
         except OSError as error:
-            self.fail("its program cannot be started: %s" % error)
+            self.fail(f"its program cannot be started: {error}")
             return
         self.staging.status("running")
 
@@ -150,7 +151,7 @@ class JobRun:
         self._not_before = 0.0
 
     def finish(
-        self, supervisor: Supervisor, leases_to_end: Sequence[Union[LeasedServer, SharedLease]]
+        self, supervisor: Supervisor, leases_to_end: Sequence[LeasedServer | SharedLease]
     ) -> None:
         """The program has ended: publish, try again later, or fail. Servers of this job alone
         are ended before its logs are sealed."""
@@ -173,7 +174,7 @@ class JobRun:
             self.staging.status("running", because)
             return
         if child.status != 0:
-            message = "its program %s" % how_it_ended(child.status)
+            message = f"its program {how_it_ended(child.status)}"
             log = last_lines(self.staging.log, 20, self.staging.log_begins)
             full = full_disk_hint(log, self.staging.path)
             lacking = missing_module_hint(log, str(self.job["environment"]))
@@ -190,11 +191,11 @@ class JobRun:
         leaking = self.redactor.find(self.staging.data)
         if leaking is not None:
             self.fail(
-                "its program wrote the value of a secret into data/%s; nothing is published, and "
+                f"its program wrote the value of a secret into data/{leaking}; nothing is "
+                "published, and "
                 "what held the value is removed from its staged work. If a server sent it back, "
                 "look at the address (`agentc check` lists where each secret goes) and replace "
                 "the key if others may have seen it. Run again: the rest of the work is kept"
-                % leaking
             )
             return
         end_servers(leases_to_end, supervisor)
@@ -228,11 +229,11 @@ class JobRun:
     def describe_failure(self) -> str:
         """The failure with the last lines of the log, for people."""
         if self.out_of_time:
-            return "agentc: job %s is not done: %s" % (self.id, self.failure)
+            return f"agentc: job {self.id} is not done: {self.failure}"
         tail = last_lines(self.staging.log, 20, self.staging.log_begins)
-        text = "agentc: job %s failed: %s" % (self.id, self.failure)
+        text = f"agentc: job {self.id} failed: {self.failure}"
         if tail:
-            text += "\nlast lines of %s:\n%s" % (
+            text += "\nlast lines of {}:\n{}".format(
                 self.staging.log,
                 "\n".join("  | " + line for line in tail.splitlines()),
             )
@@ -247,7 +248,7 @@ class JobRun:
             self.staging.facts(),
         )
 
-    def _inputs(self) -> Dict[str, List[str]]:
+    def _inputs(self) -> dict[str, list[str]]:
         return {
             role: [str(self.layout.data(name)) for name in objects]
             for role, objects in self.job["inputs"].items()
@@ -256,7 +257,7 @@ class JobRun:
     def _job_path(self) -> str:
         return str(self.staging.job_file)
 
-    def _job_file(self) -> Dict[str, Any]:
+    def _job_file(self) -> dict[str, Any]:
         staging = self.staging
         return {
             "id": self.id,
@@ -283,18 +284,18 @@ class JobRun:
             **({} if self.stop_by is None else {"stop_by": self.stop_by}),
         }
 
-    def _endpoint(self, lease: JobLease) -> Dict[str, Any]:
+    def _endpoint(self, lease: JobLease) -> dict[str, Any]:
         secrets = caller_variables(self.job).get(lease.role)
         return {**lease.endpoint, **({"secrets": secrets} if secrets else {})}
 
-    def _site_variables(self) -> Dict[str, str]:
+    def _site_variables(self) -> dict[str, str]:
         """Variables that the site gives its jobs: placement, which enters no key."""
         return {
             name: self.redactor.clean_text(value)
             for name, value in site_variables(os.environ).items()
         }
 
-    def _manifest(self, ended: float) -> Dict[str, Any]:
+    def _manifest(self, ended: float) -> dict[str, Any]:
         job = self.job
         past = self.staging.history.past()
         given = self._site_variables()
@@ -325,7 +326,7 @@ class JobRun:
         }
 
 
-def tell_failures(members: Sequence[JobRun], session: Optional[Staging]) -> int:
+def tell_failures(members: Sequence[JobRun], session: Staging | None) -> int:
     """Say what failed, in the session's status too; returns the wrapper's exit status."""
     failed = [member for member in members if member.failure is not None]
     for member in failed:
@@ -335,15 +336,15 @@ def tell_failures(members: Sequence[JobRun], session: Optional[Staging]) -> int:
     out_of_time = all(member.out_of_time for member in failed)
     if session is not None:
         outcome = "stopped before the time limit" if out_of_time else "failed"
-        session.status("failed", "%d of its jobs %s" % (len(failed), outcome), out_of_time)
+        session.status("failed", f"{len(failed)} of its jobs {outcome}", out_of_time)
     return TRY_AGAIN if out_of_time else 1
 
 
-def how_it_ended(status: Optional[int]) -> str:
+def how_it_ended(status: int | None) -> str:
     """An exit status in words."""
     if status is not None and status < 0:
         note = " (out of memory?)" if status == -9 else ""
-        return "was killed by signal %d%s" % (-status, note)
+        return f"was killed by signal {-status}{note}"
     if status == TRY_AGAIN:
-        return "asked for another attempt %d times (exit 75)" % (len(RETRY_DELAYS_S) + 1)
-    return "exited with %s" % status
+        return f"asked for another attempt {len(RETRY_DELAYS_S) + 1} times (exit 75)"
+    return f"exited with {status}"

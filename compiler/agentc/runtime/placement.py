@@ -9,7 +9,8 @@ docs/design/placement.md.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 Job = Mapping[str, Any]
 RESOURCES = {
@@ -36,23 +37,23 @@ def asked_of(job: Job) -> Mapping[str, Any]:
     return job.get("asked") or {}
 
 
-def most_asked(name: str, jobs: Sequence[Job]) -> Optional[Mapping[str, Any]]:
+def most_asked(name: str, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
     """What the spec says of jobs that run as one, with its place: the most that a member asks
     for, of names the first."""
-    found: List[Mapping[str, Any]] = [asked_of(j)[name] for j in jobs if name in asked_of(j)]
+    found: list[Mapping[str, Any]] = [asked_of(j)[name] for j in jobs if name in asked_of(j)]
     if not found:
         return None
     return found[0] if isinstance(found[0]["value"], str) else max(found, key=lambda a: a["value"])
 
 
-def memory_needed(jobs: Sequence[Job]) -> Optional[int]:
+def memory_needed(jobs: Sequence[Job]) -> int | None:
     """MiB that the models of jobs that run as one need of a node, the most of them; None where
     nothing is known of any."""
     found = [int(j["memory"]["mem_mb"]) for j in jobs if j.get("memory")]
     return max(found, default=None)
 
 
-def is_local(rule: str, jobs: Sequence[Job], forced: Any, usual: Any) -> Tuple[bool, str]:
+def is_local(rule: str, jobs: Sequence[Job], forced: Any, usual: Any) -> tuple[bool, str]:
     """Whether jobs that run as one stay on the submit host, as local rules, and who says so:
     `forced` and `usual` are what the profile sets for the rule and for all (None: nothing)."""
     if forced is not None:
@@ -72,7 +73,7 @@ def _is_true(value: Any) -> bool:
     return str(value).strip("'\"").lower() not in ("0", "false", "no", "off")
 
 
-def gpus_of(gres: Any) -> Tuple[Optional[int], Optional[str]]:
+def gpus_of(gres: Any) -> tuple[int | None, str | None]:
     """GPUs on each node and their type, of `gpu:2` or `gpu:a100:2`."""
     parts = str(gres or "").split(":")
     if parts[0] != "gpu":
@@ -91,7 +92,7 @@ class RuleResources:
         self._threads = settings.overwrite_threads
         self._usual = settings.default_resources or {}
 
-    def of_rule(self, rule: str, work: Mapping[str, Sequence[Job]]) -> Dict[str, Any]:
+    def of_rule(self, rule: str, work: Mapping[str, Sequence[Job]]) -> dict[str, Any]:
         """A function for each resource that some job of the rule asks for; only of these, so that
         a profile's defaults hold otherwise. `work` are the jobs behind each key."""
         names = {name for jobs in work.values() for job in jobs for name in asked_of(job)}
@@ -110,7 +111,7 @@ class RuleResources:
         usual = getattr(usual, "raw", usual)
         return is_local(rule, jobs, self._forced_of(rule).get(LOCAL), usual)[0]
 
-    def of_servers(self, servers: Mapping[str, Job]) -> Dict[str, Any]:
+    def of_servers(self, servers: Mapping[str, Job]) -> dict[str, Any]:
         """Those of shared servers; `server` is a local rule, whose threads are this machine's."""
 
         def cpus(wildcards: Any, **given: Any) -> Any:
@@ -151,7 +152,7 @@ class RuleResources:
         found = self._usual[name]
         return found.evaluate(wildcards, **given).value if hasattr(found, "evaluate") else found
 
-    def _forced_of(self, rule: str) -> Dict[str, Any]:
+    def _forced_of(self, rule: str) -> dict[str, Any]:
         """What the profile sets for a rule, as it is written there."""
         resources = self._forced.get(rule, {})
         found = {name: getattr(each, "raw", each) for name, each in resources.items()}

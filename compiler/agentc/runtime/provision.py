@@ -6,8 +6,9 @@ Neighbours: `unit.py` (the user), `unit_devices.py` (who sees which GPU), `serve
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any
 
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.member import JobRun
@@ -28,8 +29,8 @@ from agentc.runtime.store.plan_file import PlanFile
 from agentc.runtime.store.staging import Staging
 from agentc.runtime.unit_devices import DeviceViews, UnitDevices
 
-AnyLease = Union[lease.LeasedServer, SharedLease]
-_Pythons = Mapping[str, Tuple[Path, Dict[str, Any]]]
+AnyLease = lease.LeasedServer | SharedLease
+_Pythons = Mapping[str, tuple[Path, dict[str, Any]]]
 
 
 class Provision:
@@ -50,9 +51,9 @@ class Provision:
         self._supervisor = supervisor
         self._shared = shared
         self._devices = devices
-        self._names: Set[str] = set()
+        self._names: set[str] = set()
 
-    def provide(self, members: Sequence[JobRun]) -> List[AnyLease]:
+    def provide(self, members: Sequence[JobRun]) -> list[AnyLease]:
         """Software environments first, then servers; returns the servers, ready. Raises LeaseError,
         SoftwareEnvironmentError, DevicesError, StoppedError."""
         planned = [each for member in members for each in member.planned]
@@ -70,8 +71,8 @@ class Provision:
         modules = [module_of(member.job["program"]) for member in members]
         modules += [each.module for each in planned]
         code = environment.code_directory(self._layout, modules, self._plan.code())
-        leases: List[AnyLease] = []
-        known: Dict[str, Union[AnyLease, ServerCopies]] = {}
+        leases: list[AnyLease] = []
+        known: dict[str, AnyLease | ServerCopies] = {}
         for member in members:
             self._prepare(member, pythons, code, views)
             for each in member.planned:
@@ -93,7 +94,7 @@ class Provision:
         self._start(leases, members)
         return leases
 
-    def _link(self, member: JobRun, known: Mapping[str, Union[AnyLease, ServerCopies]]) -> None:
+    def _link(self, member: JobRun, known: Mapping[str, AnyLease | ServerCopies]) -> None:
         """Tell servers of the job's own which others they ask."""
         for each in member.planned:
             if not each.needed:
@@ -128,12 +129,12 @@ class Provision:
         pythons: _Pythons,
         code: Path,
         views: DeviceViews,
-    ) -> List[lease.LeasedServer]:
+    ) -> list[lease.LeasedServer]:
         """A server that the job starts, in all its copies; or somebody else's endpoint."""
         own = environment.resolve_secrets(planned.secrets)
-        python: List[str] = []
-        software: Optional[Path] = None
-        record: Dict[str, Any] = {}
+        python: list[str] = []
+        software: Path | None = None
+        record: dict[str, Any] = {}
         if not planned.remote:
             path, complete = pythons[str(planned.environment)]
             software = environment.programs_of(path, complete)
@@ -173,10 +174,10 @@ class Provision:
         own_ones = [one for one in leases if isinstance(one, lease.LeasedServer)]
         if own_ones:
             # Some start for minutes: where to look meanwhile.
-            report(", ".join("%s: %s" % (one.role, one.log) for one in own_ones))
+            report(", ".join(f"{one.role}: {one.log}" for one in own_ones))
             lease.start_all(own_ones, self._supervisor)
 
-    def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> Set[str]:
+    def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> set[str]:
         """Names of the software environments of programs and servers that have GPUs."""
         names = {str(member.job["environment"]) for member in members if views.gpus}
         for member in members:
@@ -184,7 +185,7 @@ class Provision:
             names |= {str(one.environment) for one in taking if any(views.server(one.identity))}
         return names
 
-    def _assert_driver(self, names: Set[str]) -> None:
+    def _assert_driver(self, names: set[str]) -> None:
         """Raise SoftwareEnvironmentError, before anything is built, where the CUDA of a software
         environment needs a newer driver than this machine has."""
         if not names:
@@ -200,16 +201,15 @@ class Provision:
             fault = driver_fault(cuda, driver, os.environ)
             if fault is not None:
                 raise environment.SoftwareEnvironmentError(
-                    "the software environment %s cannot use the GPUs of this machine: %s"
-                    % (name, fault)
+                    f"the software environment {name} cannot use the GPUs of this machine: {fault}"
                 )
 
     def _assert_compiler(
-        self, members: Sequence[JobRun], gpus: Set[str], pythons: _Pythons
+        self, members: Sequence[JobRun], gpus: set[str], pythons: _Pythons
     ) -> None:
         """Raise SoftwareEnvironmentError where a program compiles code while it runs, and this
         machine has no compiler or no Python headers."""
-        words: Dict[str, List[str]] = {name: [] for name in gpus}
+        words: dict[str, list[str]] = {name: [] for name in gpus}
         for member in members:
             for one in member.planned:
                 if one.starts_server and one.environment and one.environment not in words:
@@ -236,7 +236,7 @@ class Provision:
 
         def report(line: str) -> None:
             for member in members:
-                member.staging.status("environment", "%s: %s" % (name, line))
+                member.staging.status("environment", f"{name}: {line}")
 
         found = {}
         for name in sorted(wanted):
@@ -250,7 +250,7 @@ class Provision:
         return planned.server is not None and not self._shared.serves(planned.server)
 
 
-def _needs(job: Mapping[str, Any]) -> Tuple[int, bool]:
+def _needs(job: Mapping[str, Any]) -> tuple[int, bool]:
     """Threads of the job's programs, and whether they may use the network."""
     return threads_of(job), bool((job.get("contract") or {}).get("network"))
 

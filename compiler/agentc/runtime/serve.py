@@ -12,10 +12,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Mapping, Optional, Sequence
 
+from agentc.program.child import die_with_parent
 from agentc.runtime.machine import process, prologue, scratch
 from agentc.runtime.machine.device_lease import StartGate, one_at_a_time
 from agentc.runtime.machine.devices import DevicesError
@@ -39,14 +40,14 @@ class _ToldToStopError(Exception):
     """A signal asked this process to stop."""
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 failed, 128+n ended by signal n."""
     scratch.restore()
     with guarded_output():
         return _main(argv)
 
 
-def _main(argv: Optional[Sequence[str]]) -> int:
+def _main(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
     layout = StoreLayout(options.store)
     try:
@@ -69,7 +70,7 @@ def _main(argv: Optional[Sequence[str]]) -> int:
         DevicesError,
         OSError,
     ) as error:
-        print("agentc: %s" % error, file=sys.stderr)
+        print(f"agentc: {error}", file=sys.stderr)
         return 1
     except _ToldToStopError as stop:
         return 128 + int(stop.args[0])
@@ -80,7 +81,7 @@ def _renewal(plan: PlanFile, server: Mapping[str, object], path: Path) -> LeaseR
     clients = server["clients"]
     assert isinstance(clients, list)
     jobs = [plan.job(str(name)) for name in clients]
-    objects = ["%s/%s" % (job["kind"], job["key"]) for job in jobs]
+    objects = [f"{job['kind']}/{job['key']}" for job in jobs]
     return LeaseRenewal(path, {"kind": "run", "waiting_for": objects})
 
 
@@ -93,12 +94,13 @@ def _up(
 ) -> int:
     if options.executor not in EXECUTORS:
         raise server_launch.ServerLaunchError(
-            "the server %s has `scope: shared`, and agentc submits shared servers to SLURM only: "
-            "by `executor: %s` it would start on this submit host. Set `scope: job`: each job, or "
-            "session of jobs, then starts the server on its node"
-            % (str(folder.server["id"]).split("/", 1)[-1], options.executor)
+            "the server {} has `scope: shared`, and agentc submits shared servers to SLURM only: "
+            "by `executor: {}` it would start on this submit host. Set `scope: job`: each job, or "
+            "session of jobs, then starts the server on its node".format(
+                str(folder.server["id"]).split("/", 1)[-1], options.executor
+            )
         )
-    process.die_with_parent(signal.SIGTERM, options.run)
+    die_with_parent(signal.SIGTERM, options.run)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     resources = dict(word.split("=", 1) for word in options.resource)
@@ -151,7 +153,7 @@ def _start_until_ready(
         except LeaseError as error:
             if number == STARTS or getattr(error, "final", False):
                 raise
-            print("agentc: %s; once more" % error, file=sys.stderr)
+            print(f"agentc: {error}; once more", file=sys.stderr)
 
 
 def _launch(
@@ -169,7 +171,7 @@ def _launch(
             return
         except server_launch.SlurmAwayError as error:
             if not reported:
-                print("agentc: %s\nwaiting until it answers" % error, file=sys.stderr, flush=True)
+                print(f"agentc: {error}\nwaiting until it answers", file=sys.stderr, flush=True)
             reported = True
             time.sleep(_AWAY_S)
 
@@ -198,7 +200,7 @@ def _keep(
     return 0
 
 
-def _stop(number: int, frame: Optional[FrameType]) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise _ToldToStopError(number)

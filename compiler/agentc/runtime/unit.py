@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from agentc import __version__
 from agentc.runtime.machine import process, prologue
@@ -55,8 +56,8 @@ class Wrapper:
         self,
         layout: StoreLayout,
         plan: PlanFile,
-        jobs: List[Dict[str, Any]],
-        session: Optional[Dict[str, Any]],
+        jobs: list[dict[str, Any]],
+        session: dict[str, Any] | None,
         asked: str = "",
     ) -> None:
         self.layout = layout
@@ -68,7 +69,7 @@ class Wrapper:
         self.name = "session/" + session["key"] if session else self.objects[0]
         self.mark = process.mark(self.name, str(layout.root))
         self.started = 0.0
-        self.secrets: List[str] = []
+        self.secrets: list[str] = []
 
     def published(self) -> bool:
         """Whether there is nothing to do."""
@@ -83,7 +84,7 @@ class Wrapper:
             return self._run({claim.name: claim for claim in claims})
         except LostClaimError as error:
             # The staging directory belongs to another now: not even a status is written.
-            print("agentc: job %s stops: %s" % (self._id(), error), file=sys.stderr)
+            print(f"agentc: job {self._id()} stops: {error}", file=sys.stderr)
             return TRY_AGAIN
         finally:
             for claim in claims:
@@ -108,7 +109,7 @@ class Wrapper:
         apart = node_server_gpus(self.jobs, self.plan, asked)
         leasing = {} if SUBMITTED in asked else apart
         shared = SharedServers(self.layout, self.plan, self.name, leasing)
-        devices: Optional[UnitDevices] = None
+        devices: UnitDevices | None = None
 
         def wait(until: Callable[[], bool]) -> None:
             machine.describe()  # what it asks must not be ended with the supervisor
@@ -120,7 +121,7 @@ class Wrapper:
                 place.status("waiting", text)
 
         def warn(text: str) -> None:
-            print("agentc: %s: %s" % (self._id(), text), file=sys.stderr)
+            print(f"agentc: {self._id()}: {text}", file=sys.stderr)
             for place in {staging, *(member.staging for member in members)}:
                 place.warning = "; ".join(filter(None, (place.warning, text)))
 
@@ -153,8 +154,8 @@ class Wrapper:
                 except SharedServerLostError as lost:
                     if not shared.again(lost):
                         raise
-                    note = "%s; once more, %s" % (lost, shared.tries)
-                    print(redactor.clean_text("agentc: job %s: %s" % (self._id(), note)),
+                    note = f"{lost}; once more, {shared.tries}"
+                    print(redactor.clean_text(f"agentc: job {self._id()}: {note}"),
                           file=sys.stderr)  # fmt: skip
                     for member in open_ones:
                         member.interrupt()
@@ -180,7 +181,7 @@ class Wrapper:
                 staging.status("failed", message)
             if isinstance(error, StoppedError):
                 raise
-            print("agentc: job %s failed: %s" % (self._id(), message), file=sys.stderr)
+            print(f"agentc: job {self._id()} failed: {message}", file=sys.stderr)
             return 1
         finally:
             shared.leave()
@@ -201,7 +202,7 @@ class Wrapper:
     ) -> None:
         """Run what is not settled yet, and publish the session when all is well."""
         with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
-            leases: List[AnyLease] = []
+            leases: list[AnyLease] = []
             if open_ones:
                 provision = Provision(self.layout, self.plan, staging, supervisor, shared, devices)
                 leases = provision.provide(open_ones)
@@ -215,7 +216,7 @@ class Wrapper:
     def _id(self) -> str:
         return str(self.session["id"] if self.session else self.jobs[0]["id"])
 
-    def _wanted(self) -> Dict[str, List[str]]:
+    def _wanted(self) -> dict[str, list[str]]:
         """Every object that is claimed, with those that making it reads."""
         wanted = {
             object_name(job): [name for names in job["inputs"].values() for name in names]
@@ -224,7 +225,7 @@ class Wrapper:
         return {self.name: [], **wanted}
 
     def _say(self, text: str) -> None:
-        print("agentc: %s: %s" % (self._id(), text), file=sys.stderr)
+        print(f"agentc: {self._id()}: {text}", file=sys.stderr)
 
     def _end_stragglers(self, staging: Staging) -> None:
         """End what an earlier, killed attempt left behind. We hold its locks: it is over."""
@@ -247,7 +248,7 @@ class Wrapper:
         for member in members:
             missing = member.blocked()
             if missing is not None:
-                member.staging.status("waiting", "for %s" % missing)
+                member.staging.status("waiting", f"for {missing}")
         # What another node has published may take a while to show here.
         deadline = time.monotonic() + visible.visibility_timeout(self.layout)
 
@@ -276,7 +277,7 @@ class Wrapper:
                 # Nobody is left who could still publish what they wait for.
                 late = any(member.out_of_time for member in members)
                 for member, missing in blocked:
-                    member.fail("its input %s is not in the store" % missing, late)
+                    member.fail(f"its input {missing} is not in the store", late)
             return all(member.settled for member in members)
 
         supervisor.wait(advance)
@@ -293,7 +294,7 @@ class Wrapper:
 
     def _session_manifest(
         self, leases: Sequence[AnyLease], machine: MachineProbe
-    ) -> Dict[str, Any]:
+    ) -> dict[str, Any]:
         assert self.session is not None
         ended = time.time()
         return {
@@ -333,4 +334,4 @@ def _still_mine(claim: ObjectLock) -> bool:
 
 def object_name(job: Mapping[str, Any]) -> str:
     """The object that a job makes, `<kind>/<key>`."""
-    return "%s/%s" % (job["kind"], job["key"])
+    return f"{job['kind']}/{job['key']}"

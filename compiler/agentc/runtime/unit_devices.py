@@ -5,9 +5,10 @@ the unit's processes sees which. Neighbours: `machine/device_lease.py`, `machine
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from agentc.runtime.lease_roles import is_model_server
+from agentc.lease_roles import is_model_server
 from agentc.runtime.machine import devices, prologue
 from agentc.runtime.machine.device_shares import (
     DeviceTaker,
@@ -33,10 +34,10 @@ _UNCLEAR = (
 
 def node_server_gpus(
     jobs: Sequence[Mapping[str, Any]], plan: PlanFile, asked: Mapping[str, str]
-) -> Dict[str, int]:
+) -> dict[str, int]:
     """GPUs of each server that the jobs of this machine share, by its id, where the jobs have some:
     it outlives the job that starts it, so the job's own servers and programs never see them."""
-    found: Dict[str, int] = {}
+    found: dict[str, int] = {}
     count = prologue.number(asked.get("gpu")) or 0
     for name, taker in (each for job in jobs for each in shared_takers(job)):
         if plan.server(name)["scope"] == "node":
@@ -47,7 +48,7 @@ def node_server_gpus(
     return found
 
 
-def left_to_check(asked: Mapping[str, str], environ: Variables) -> Dict[str, str]:
+def left_to_check(asked: Mapping[str, str], environ: Variables) -> dict[str, str]:
     """What the prologue has to look at: GPUs of this machine are counted when they are leased."""
     found = {name: each for name, each in asked.items() if name != SUBMITTED}
     ours = "SLURM_JOB_ID" not in environ or devices.GPUS_VARIABLE in environ
@@ -65,16 +66,16 @@ class UnitDevices:
         asked: Mapping[str, str],
         environ: Variables,
         what: str,
-        of_node: Optional[Mapping[str, int]] = None,
+        of_node: Mapping[str, int] | None = None,
     ) -> None:
         """Raises DevicesError where the machine will never have so many."""
         elsewhere = sum((of_node or {}).values())
-        self._names: Optional[List[str]] = None
+        self._names: list[str] | None = None
         self._requested = 0
         self._numbered = False
         self._unclear = 0
-        self._set_apart: Dict[str, Variables] = {}
-        self._lease: Optional[DeviceLease] = None
+        self._set_apart: dict[str, Variables] = {}
+        self._lease: DeviceLease | None = None
         self.submitted = SUBMITTED in asked
         several = prologue.number(asked.get("nodes")) or 1
         count = prologue.number(asked.get("gpu")) or 0
@@ -106,7 +107,7 @@ class UnitDevices:
             self._names = []
 
     @property
-    def names(self) -> List[str]:
+    def names(self) -> list[str]:
         """What the unit has, for its manifest."""
         return list(self._names or ())
 
@@ -118,14 +119,14 @@ class UnitDevices:
         if lease is None:
             return
         if not lease.try_acquire():
-            wanted = "%d GPU%s" % (lease.count, "" if lease.count == 1 else "s")
+            wanted = f"{lease.count} GPU{'' if lease.count == 1 else 's'}"
             told = [""]
 
             def taken() -> bool:
                 held = "; ".join(lease.holders())
                 if held != told[0]:
                     told[0] = held
-                    report("for %s%s" % (wanted, " (%s)" % held if held else ""))
+                    report(f"for {wanted}{(f' ({held})' if held else '')}")
                 return lease.try_acquire()
 
             report("for " + wanted)
@@ -138,7 +139,7 @@ class UnitDevices:
             self._lease.release()
             self._names = []
 
-    def divide(self, servers: Mapping[str, DeviceTaker]) -> "DeviceViews":
+    def divide(self, servers: Mapping[str, DeviceTaker]) -> DeviceViews:
         """What each of the unit's own servers, and its programs, see. Raises DevicesError."""
         if self._unclear and _takers(servers, self._requested) + len(self._set_apart) > 1:
             raise devices.DevicesError(_UNCLEAR % (self._unclear, self._requested))
@@ -170,7 +171,7 @@ class UnitDevices:
             len(left),
         )
 
-    def of_node(self, server: str) -> Optional[Variables]:
+    def of_node(self, server: str) -> Variables | None:
         """Variables of a server with `scope: node` that the unit starts on GPUs of its queue; None
         where it leases GPUs of this machine by itself, or sees whatever is there."""
         return self._set_apart.get(server)

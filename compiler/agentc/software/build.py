@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agentc.program.child import die_with_parent
 from agentc.runtime.machine import process
 from agentc.runtime.software.environment import SoftwareEnvironmentError, read_complete
 from agentc.runtime.store.layout import StoreLayout
@@ -98,7 +99,7 @@ class _Running:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                preexec_fn=lambda: process.die_with_parent(signal.SIGKILL, me),
+                preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
             )
             self._builders.add(builder)
             return builder

@@ -15,10 +15,10 @@ import pytest
 from answering import Answer, Serve
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.agents import client
-from agentc_backends.agents.client.guard import Guard
-from agentc_backends.agents.client.leased import chat_client
-from agentc_backends.agents.client.transport import Timeouts
+from agentc_backends import clients
+from agentc_backends.clients.guard import Guard
+from agentc_backends.clients.leased import chat_client
+from agentc_backends.clients.transport import Timeouts
 
 T = TypeVar("T")
 TALK = [{"role": "user", "content": "hello"}]
@@ -28,15 +28,15 @@ FINE = Answer(
         "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
     }
 )
-QUICK = client.RetryPolicy(attempts=4, base_s=0.01, cap_s=0.02)
+QUICK = clients.RetryPolicy(attempts=4, base_s=0.01, cap_s=0.02)
 
 
 def run(
-    url: str | list[str], use: Callable[[client.ChatClient], Awaitable[T]], **settings: Any
+    url: str | list[str], use: Callable[[clients.ChatClient], Awaitable[T]], **settings: Any
 ) -> T:
     async def scenario() -> T:
         settings.setdefault("retry", QUICK)
-        async with client.ChatClient(url, "secret", "policy", **settings) as chat:
+        async with clients.ChatClient(url, "secret", "policy", **settings) as chat:
             return await use(chat)
 
     return asyncio.run(scenario())
@@ -51,7 +51,7 @@ def test_a_reply_is_read_and_the_request_says_what_was_asked(serve: Serve) -> No
             extra={"ignore_eos": True},
         ),
     )  # fmt: skip
-    assert reply == client.ChatReply(
+    assert reply == clients.ChatReply(
         text="hi", finish_reason="stop", prompt_tokens=3, completion_tokens=1, logprobs=None
     )
     ((path, body, headers),) = server.seen
@@ -84,7 +84,7 @@ def test_retry_after_is_waited_for(serve: Serve) -> None:
 
 def test_trouble_that_stays_is_an_infrastructure_error(serve: Serve) -> None:
     server = serve([Answer(503, {"error": {"message": "overloaded"}})])
-    with pytest.raises(client.InfrastructureError, match=r"503.*overloaded.*tries: 4"):
+    with pytest.raises(clients.InfrastructureError, match=r"503.*overloaded.*tries: 4"):
         run(server.url, lambda chat: chat.chat(TALK))
     assert len(server.seen) == 4
 
@@ -93,7 +93,7 @@ def test_a_dead_server_is_an_infrastructure_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(client.InfrastructureError, match=f"127.0.0.1:{port}.*ConnectError"):
+    with pytest.raises(clients.InfrastructureError, match=f"127.0.0.1:{port}.*ConnectError"):
         run(f"http://127.0.0.1:{port}", lambda chat: chat.chat(TALK))
 
 
@@ -103,12 +103,12 @@ def test_a_server_that_says_nothing_is_an_infrastructure_error(serve: Serve) -> 
         return FINE
 
     server = serve(late)
-    with pytest.raises(client.InfrastructureError, match="ReadTimeout"):
+    with pytest.raises(clients.InfrastructureError, match="ReadTimeout"):
         run(
             server.url,
             lambda chat: chat.chat(TALK),
             timeouts=Timeouts(read_s=0.1),
-            retry=client.RetryPolicy(attempts=2, base_s=0.01),
+            retry=clients.RetryPolicy(attempts=2, base_s=0.01),
         )
 
 
@@ -116,7 +116,7 @@ def test_a_server_that_says_nothing_is_an_infrastructure_error(serve: Serve) -> 
     "body", [b"<html>proxy error</html>", {"choices": []}, {"detail": "what?"}, [1]]
 )
 def test_nonsense_is_an_infrastructure_error(serve: Serve, body: Any) -> None:
-    with pytest.raises(client.InfrastructureError):
+    with pytest.raises(clients.InfrastructureError):
         run(serve([Answer(body=body)]).url, lambda chat: chat.chat(TALK))
 
 
@@ -124,21 +124,21 @@ def test_nonsense_is_an_infrastructure_error(serve: Serve, body: Any) -> None:
     ("status", "error", "kind"),
     [
         (400, {"message": "temperature: must be", "code": "invalid_value", "param": "temperature"},
-         client.BadRequestError),
-        (404, {"message": "the model does not exist"}, client.BadRequestError),
-        (401, {"message": "a valid token is required"}, client.BadRequestError),
-        (400, {"message": "long", "code": "context_length_exceeded"}, client.ContextOverflowError),
+         clients.BadRequestError),
+        (404, {"message": "the model does not exist"}, clients.BadRequestError),
+        (401, {"message": "a valid token is required"}, clients.BadRequestError),
+        (400, {"message": "long", "code": "context_length_exceeded"}, clients.ContextOverflowError),
         (400, {"message": "This model's maximum context length is 9 tokens.", "code": 400},
-         client.ContextOverflowError),
+         clients.ContextOverflowError),
         (400, {"message": "max_tokens must be at least 1, got 0.", "code": 400},
-         client.ContextOverflowError),
+         clients.ContextOverflowError),
     ],
 )  # fmt: skip
 def test_refusals_are_not_tried_again(
-    serve: Serve, status: int, error: dict[str, Any], kind: type[client.BadRequestError]
+    serve: Serve, status: int, error: dict[str, Any], kind: type[clients.BadRequestError]
 ) -> None:
     server = serve([Answer(status, {"error": error})])
-    with pytest.raises(client.BadRequestError) as caught:
+    with pytest.raises(clients.BadRequestError) as caught:
         run(server.url, lambda chat: chat.chat(TALK))
     assert type(caught.value) is kind
     assert caught.value.status == status
@@ -152,7 +152,7 @@ def test_an_empty_reply_for_want_of_room_is_an_overflow(serve: Serve) -> None:
         "choices": [{"message": {"content": ""}, "finish_reason": "length"}],
         "usage": {"prompt_tokens": 400, "completion_tokens": 0, "total_tokens": 400},
     }
-    with pytest.raises(client.ContextOverflowError):
+    with pytest.raises(clients.ContextOverflowError):
         run(serve([Answer(body=body)]).url, lambda chat: chat.chat(TALK))
 
 
@@ -162,7 +162,7 @@ def test_conversations_stay_with_their_replica_and_move_when_it_dies(serve: Serv
         unused.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
 
-    async def talk(chat: client.ChatClient) -> None:
+    async def talk(chat: clients.ChatClient) -> None:
         for _ in range(3):
             await asyncio.gather(*(chat.chat(TALK, affinity=f"task-{i}") for i in range(24)))
 
@@ -187,21 +187,21 @@ def test_no_more_requests_in_flight_than_allowed(serve: Serve) -> None:
             flying -= 1
         return FINE
 
-    async def talk(chat: client.ChatClient) -> None:
+    async def talk(chat: clients.ChatClient) -> None:
         await asyncio.gather(*(chat.chat(TALK) for _ in range(40)))
 
-    run(serve(count).url, talk, limits=client.RateLimits(concurrency=5))
+    run(serve(count).url, talk, limits=clients.RateLimits(concurrency=5))
     assert most == 5
 
 
 def test_requests_per_minute_are_kept(serve: Serve) -> None:
-    async def talk(chat: client.ChatClient) -> float:
+    async def talk(chat: clients.ChatClient) -> float:
         start = time.monotonic()
         await asyncio.gather(*(chat.chat(TALK) for _ in range(12)))
         return time.monotonic() - start
 
     # 600 a minute are ten a second, of which the first ten may go at once.
-    limits = client.RateLimits(requests_per_minute=600)
+    limits = clients.RateLimits(requests_per_minute=600)
     assert run(serve([FINE]).url, talk, limits=limits) > 0.15
 
 
@@ -257,7 +257,7 @@ def test_a_reply_that_holds_the_key_is_refused_and_not_asked_for_again(
     async def talk() -> str:
         async with chat_client(lease, concurrency=4) as chat:
             assert (await chat.chat(TALK)).text == "hi"
-            with pytest.raises(client.EchoedSecretError) as caught:
+            with pytest.raises(clients.EchoedSecretError) as caught:
                 await chat.chat(TALK)
         return str(caught.value)
 
@@ -283,7 +283,7 @@ def test_no_message_holds_a_part_of_the_key(
 
     async def talk() -> str:
         async with chat_client(lease, concurrency=4) as chat:
-            with pytest.raises(client.ServiceError) as caught:
+            with pytest.raises(clients.ServiceError) as caught:
                 await chat.chat(TALK)
         return str(caught.value)
 
@@ -297,7 +297,7 @@ DEEP = b'{"error": ' * 100_000
 
 @pytest.mark.parametrize("far", [False, True], ids=["one of ours", "a remote endpoint"])
 @pytest.mark.parametrize(
-    ("status", "error"), [(200, client.InfrastructureError), (400, client.BadRequestError)]
+    ("status", "error"), [(200, clients.InfrastructureError), (400, clients.BadRequestError)]
 )
 def test_a_reply_that_is_nested_too_deeply_is_no_reply(
     serve: Serve, far: bool, status: int, error: type[Exception]
@@ -312,5 +312,5 @@ def test_a_reply_that_cannot_be_looked_through_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(client.InfrastructureError, match="nested too deeply"):
+    with pytest.raises(clients.InfrastructureError, match="nested too deeply"):
         Guard("a-key-of-mine").inspect(deep, "POST /v1")

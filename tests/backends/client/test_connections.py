@@ -10,10 +10,10 @@ import httpx2
 import pytest
 from answering import Answer, serving
 
-from agentc_backends.agents.client.connections import Connections
-from agentc_backends.agents.client.limits import RateLimits
-from agentc_backends.agents.client.retry import RetryPolicy
-from agentc_backends.agents.client.transport import Timeouts, Transport
+from agentc_backends.clients.connections import Connections
+from agentc_backends.clients.limits import RateLimits
+from agentc_backends.clients.retry import RetryPolicy
+from agentc_backends.clients.transport import Timeouts, Transport
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -17,17 +17,17 @@ import pytest
 from answering import Answer, Serve
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[3]
-QUICK = client.RetryPolicy(attempts=3, base_s=0.01, cap_s=0.02)
+QUICK = clients.RetryPolicy(attempts=3, base_s=0.01, cap_s=0.02)
 STEP = {"observation": "ok", "reward": 0.0, "done": False}
 
 
-def run(url: str, use: Callable[[client.EnvironmentClient], Awaitable[T]]) -> T:
+def run(url: str, use: Callable[[clients.EnvironmentClient], Awaitable[T]]) -> T:
     async def scenario() -> T:
-        async with client.EnvironmentClient(url, "t", retry=QUICK) as environment:
+        async with clients.EnvironmentClient(url, "t", retry=QUICK) as environment:
             return await use(environment)
 
     return asyncio.run(scenario())
@@ -62,13 +62,13 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_an_expert_solves_a_task_and_a_fork_goes_its_own_way(textcraft: str) -> None:
-    async def play(environment: client.EnvironmentClient) -> tuple[client.StepResult, str, str]:
+    async def play(environment: clients.EnvironmentClient) -> tuple[clients.StepResult, str, str]:
         meta = await environment.meta()
         task = next(iter(meta["splits"].values()))[0]
         steps = await environment.expert(task, seed=0)
         session = await environment.create()
         await environment.reset(session, task, seed=0)
-        result = client.StepResult("", 0.0, False)
+        result = clients.StepResult("", 0.0, False)
         for step in steps[:-1]:
             result = await environment.step(session, step["action"])
         assert not result.done
@@ -90,20 +90,20 @@ def test_an_expert_solves_a_task_and_a_fork_goes_its_own_way(textcraft: str) -> 
 
 
 def test_an_error_in_a_200_is_an_exception(textcraft: str) -> None:
-    with pytest.raises(client.EnvironmentServerError, match="/step"):
+    with pytest.raises(clients.EnvironmentServerError, match="/step"):
         run(textcraft, lambda environment: environment.step(987654, "inventory"))
 
 
 def test_a_step_of_unknown_fate_is_not_sent_again(serve: Serve) -> None:
     server = serve([Answer(hang_up=True), Answer(body=STEP)])
-    with pytest.raises(client.InfrastructureError, match="/step"):
+    with pytest.raises(clients.InfrastructureError, match="/step"):
         run(server.url, lambda environment: environment.step(1, "go"))
     assert server.paths == ["/step"]
 
 
 def test_a_step_that_failed_inside_the_server_is_not_sent_again(serve: Serve) -> None:
     server = serve([Answer(500, "broken"), Answer(body=STEP)])
-    with pytest.raises(client.InfrastructureError, match="500"):
+    with pytest.raises(clients.InfrastructureError, match="500"):
         run(server.url, lambda environment: environment.step(1, "go"))
     assert server.paths == ["/step"]
 
@@ -126,7 +126,7 @@ def test_agentgym_servers_that_create_with_a_bare_number(serve: Serve) -> None:
 
 @pytest.mark.parametrize("body", [{"observation": "x"}, [], {**STEP, "reward": "much"}, "oops"])
 def test_what_is_no_result_is_an_infrastructure_error(serve: Serve, body: object) -> None:
-    with pytest.raises(client.InfrastructureError):
+    with pytest.raises(clients.InfrastructureError):
         run(serve([Answer(body=body)]).url, lambda environment: environment.step(1, "go"))
 
 
@@ -134,12 +134,12 @@ def test_a_server_that_does_not_count_is_sent_no_numbers(serve: Serve) -> None:
     """As AgentGym's released servers are: they know neither numbers nor leases."""
     server = serve([Answer(body={"id": 7}), Answer(body=STEP), Answer(hang_up=True)])
 
-    async def play(environment: client.EnvironmentClient) -> None:
+    async def play(environment: clients.EnvironmentClient) -> None:
         session = await environment.create()
         await environment.reset(session, "0")
         await environment.step(session, "go")
 
-    with pytest.raises(client.InfrastructureError, match="/step"):
+    with pytest.raises(clients.InfrastructureError, match="/step"):
         run(server.url, play)
     assert server.paths == ["/create", "/reset", "/step"]
     assert server.seen[1][1] == {"id": 7, "task_id": "0", "seed": 0}
@@ -151,7 +151,7 @@ def test_a_server_that_counts_is_sent_the_step_again(serve: Serve) -> None:
     second = Answer(body={**STEP, "seq": 1})
     server = serve([first, Answer(hang_up=True), Answer(500), second, Answer(body=True)])
 
-    async def play(environment: client.EnvironmentClient) -> str:
+    async def play(environment: clients.EnvironmentClient) -> str:
         session = await environment.create()
         return (await environment.step(session, "go")).observation
 
@@ -165,10 +165,10 @@ def test_a_number_out_of_order_voids_the_episode(serve: Serve) -> None:
     refused = Answer(409, {"error": "seq is 1; this session expects 5", "expected": 5})
     server = serve([Answer(body={"id": 7, "seq": 0}), refused, Answer(body=True)])
 
-    async def play(environment: client.EnvironmentClient) -> None:
+    async def play(environment: clients.EnvironmentClient) -> None:
         await environment.step(await environment.create(), "go")
 
-    with pytest.raises(client.InfrastructureError, match="expects 5"):
+    with pytest.raises(clients.InfrastructureError, match="expects 5"):
         run(server.url, play)
 
 
@@ -176,15 +176,15 @@ def test_a_busy_server_is_waited_for_beyond_the_deadline_of_a_reply(serve: Serve
     """It lives and has done nothing: neither tries nor time are over."""
     busy = Answer(503, {"error": "busy"}, {"Retry-After": "0.1"})
     server = serve(lambda number, path, body: busy if number < 8 else Answer(200, {"name": "x"}))
-    policy = client.RetryPolicy(attempts=2, base_s=0.01, deadline_s=0.5, patience_s=PATIENCE_S)
+    policy = clients.RetryPolicy(attempts=2, base_s=0.01, deadline_s=0.5, patience_s=PATIENCE_S)
 
-    async def ask(retry: client.RetryPolicy) -> dict[str, Any]:
-        async with client.EnvironmentClient(server.url, "t", retry=retry) as environment:
+    async def ask(retry: clients.RetryPolicy) -> dict[str, Any]:
+        async with clients.EnvironmentClient(server.url, "t", retry=retry) as environment:
             return await environment.meta()
 
     assert asyncio.run(ask(policy)) == {"name": "x"}
     server = serve(lambda number, path, body: busy)
-    with pytest.raises(client.InfrastructureError, match=r"503.*tries: 2"):
+    with pytest.raises(clients.InfrastructureError, match=r"503.*tries: 2"):
         asyncio.run(ask(replace(policy, patience_s=0.0)))
 
 
@@ -205,15 +205,15 @@ def test_a_busy_server_is_waited_for_as_long_as_it_finishes_something(
         return Answer(503, told, {"Retry-After": "0"}) if number < 9 else Answer(200, {"name": "x"})
 
     server = serve(answer)
-    policy = client.RetryPolicy(base_s=0.001, patience_s=360.0, clock=lambda: now[0])
+    policy = clients.RetryPolicy(base_s=0.001, patience_s=360.0, clock=lambda: now[0])
 
     async def ask() -> dict[str, Any]:
-        async with client.EnvironmentClient(server.url, "t", retry=policy) as environment:
+        async with clients.EnvironmentClient(server.url, "t", retry=policy) as environment:
             return await environment.meta()
 
     if tries is None:
         assert asyncio.run(ask()) == {"name": "x"}
         return
     said = rf"503.*nothing was finished for 400 s \(tries: {tries}, 400.0 s\)"
-    with pytest.raises(client.InfrastructureError, match=said):
+    with pytest.raises(clients.InfrastructureError, match=said):
         asyncio.run(ask())

@@ -11,11 +11,11 @@ import pytest
 from answering import Answer, Serve
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.agents import client
-from agentc_backends.agents.client.environment import EnvironmentClient
+from agentc_backends import clients
+from agentc_backends.clients.environment import EnvironmentClient
 
 SECRET = 'def price(kind, n): return n * {"dog": 12}.get(kind, 1)'
-QUICK = client.RetryPolicy(attempts=2, base_s=0.01, cap_s=0.02)
+QUICK = clients.RetryPolicy(attempts=2, base_s=0.01, cap_s=0.02)
 TOLD = {"task_id": "t1", "text": SECRET, "media": "text/plain"}
 META = {"splits": {"train": ["t1"]}, "protocol": [], "capabilities": ["privileged"]}
 
@@ -40,7 +40,7 @@ ANSWERS = {
 
 def asked(url: str, patience_s: float = PATIENCE_S) -> list[dict[str, str]]:
     async def ask() -> list[dict[str, str]]:
-        timeouts = client.Timeouts(read_s=patience_s)
+        timeouts = clients.Timeouts(read_s=patience_s)
         async with EnvironmentClient(url, "t", retry=QUICK, timeouts=timeouts) as environment:
             return await environment.hidden(["t1"])
 
@@ -53,7 +53,7 @@ def test_texts_as_they_were_told(serve: Serve) -> None:
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_no_message_has_a_word_of_them(serve: Serve, answer: Answer) -> None:
-    with pytest.raises(client.ServiceError) as raised:
+    with pytest.raises(clients.ServiceError) as raised:
         # A server that never says how a chunk goes on is waited for.
         asked(serve([answer]).url, 1.0)
     shown = "".join(traceback.format_exception(raised.value))
@@ -62,9 +62,9 @@ def test_no_message_has_a_word_of_them(serve: Serve, answer: Answer) -> None:
 
 
 def test_the_status_and_what_it_means_are_said(serve: Serve) -> None:
-    with pytest.raises(client.BadRequestError, match=r"403 .*--privileged"):
+    with pytest.raises(clients.BadRequestError, match=r"403 .*--privileged"):
         asked(serve([ANSWERS["refused"]]).url)
-    with pytest.raises(client.InfrastructureError, match="500"):
+    with pytest.raises(clients.InfrastructureError, match="500"):
         asked(serve([ANSWERS["broken"]]).url)
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 
 ROOT = Path(__file__).parents[3]
-QUICK = client.RetryPolicy(attempts=20, base_s=0.001, cap_s=0.005)
+QUICK = clients.RetryPolicy(attempts=20, base_s=0.001, cap_s=0.005)
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,8 @@ async def unreliable(port: int, lost: int, seed: int) -> AsyncIterator[tuple[str
 
 
 async def episode(
-    environment: client.EnvironmentClient, task: str, actions: list[str]
-) -> list[client.StepResult]:
+    environment: clients.EnvironmentClient, task: str, actions: list[str]
+) -> list[clients.StepResult]:
     session = await environment.create()
     rows = [await environment.reset(session, task, seed=3)]
     rows += [await environment.step(session, action) for action in actions]
@@ -98,7 +98,7 @@ async def episode(
 def test_episodes_tell_what_they_tell_on_a_good_line(textcraft: int) -> None:
     async def scenario() -> None:
         good = f"http://127.0.0.1:{textcraft}"
-        async with client.EnvironmentClient(good) as environment:
+        async with clients.EnvironmentClient(good) as environment:
             tasks = (await environment.meta())["splits"]["test"][:6]
             plans = {}
             for task in tasks:
@@ -107,7 +107,7 @@ def test_episodes_tell_what_they_tell_on_a_good_line(textcraft: int) -> None:
                 plans[task] = ["inventory", *[a for action in plan[:4] for a in (action, action)]]
             expected = {task: await episode(environment, task, plans[task]) for task in tasks}
         async with unreliable(textcraft, 25, seed=5) as (url, line):
-            async with client.EnvironmentClient(url, retry=QUICK) as environment:
+            async with clients.EnvironmentClient(url, retry=QUICK) as environment:
                 got = await asyncio.gather(
                     *(episode(environment, task, plans[task]) for task in tasks)
                 )
@@ -120,7 +120,7 @@ def test_episodes_tell_what_they_tell_on_a_good_line(textcraft: int) -> None:
 def test_many_sessions_step_by_one_request_on_a_bad_line(textcraft: int) -> None:
     async def scenario() -> None:
         async with unreliable(textcraft, 25, seed=6) as (url, line):
-            async with client.EnvironmentClient(url, retry=QUICK) as environment:
+            async with clients.EnvironmentClient(url, retry=QUICK) as environment:
                 meta = await environment.meta()
                 assert "steps" in meta["protocol"]
                 tasks = meta["splits"]["test"][:8]
@@ -130,8 +130,8 @@ def test_many_sessions_step_by_one_request_on_a_bad_line(textcraft: int) -> None
                 await environment.close(sessions[-1])
                 for _ in range(10):
                     results = await environment.step_many([(n, "inventory") for n in sessions])
-                    assert isinstance(results.pop(), client.ServiceError)
-                    said = {r.observation for r in results if isinstance(r, client.StepResult)}
+                    assert isinstance(results.pop(), clients.ServiceError)
+                    said = {r.observation for r in results if isinstance(r, clients.StepResult)}
                     assert said == {"Inventory: You are not carrying anything."}
                     assert len(results) == 7
                 with pytest.raises(ValueError, match="once"):
@@ -145,7 +145,7 @@ def test_a_step_that_was_given_up_is_never_taken_for_the_next(textcraft: int) ->
     """A caller that stops waiting does not know whether it acted; the reset after it counts on."""
 
     async def scenario() -> None:
-        async with client.EnvironmentClient(f"http://127.0.0.1:{textcraft}") as environment:
+        async with clients.EnvironmentClient(f"http://127.0.0.1:{textcraft}") as environment:
             task = (await environment.meta())["splits"]["test"][0]
             session = await environment.create()
             await environment.reset(session, task)

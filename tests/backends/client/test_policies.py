@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.agents.client.limits import Bucket
-from agentc_backends.agents.client.retry import RetryPolicy, retry_after
-from agentc_backends.agents.client.routing import ranked
+from agentc_backends.clients.limits import Bucket
+from agentc_backends.clients.retry import RetryPolicy, retry_after
+from agentc_backends.clients.routing import ranked
 
 
 @given(st.integers(1, 30), st.integers(0, 2**32))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from answering import Answer, Serve
 
-from agentc_backends.agents import client
-from agentc_backends.agents.client.errors import ReplyRoomError
-from agentc_backends.agents.client.refusals import LengthRefusal, length_refusal, read_refusal
+from agentc_backends import clients
 from agentc_backends.agents.recorded.upstream import LeasedModel
+from agentc_backends.clients.errors import ReplyRoomError
+from agentc_backends.clients.refusals import LengthRefusal, length_refusal, read_refusal
 
 ASKED = 50
 NONE, SOME = LengthRefusal(False), LengthRefusal(True)
@@ -190,10 +190,10 @@ def refused(name: str, status: int = 400) -> Answer:
     return Answer(status, {"error": {"message": REFUSALS[name][0], "code": status}})
 
 
-def chat(url: str, **settings: Any) -> client.ChatReply:
-    async def go() -> client.ChatReply:
-        retry = client.RetryPolicy(attempts=2, base_s=0.01)
-        async with client.ChatClient(url, None, "m", retry=retry) as one:
+def chat(url: str, **settings: Any) -> clients.ChatReply:
+    async def go() -> clients.ChatReply:
+        retry = clients.RetryPolicy(attempts=2, base_s=0.01)
+        async with clients.ChatClient(url, None, "m", retry=retry) as one:
             return await one.chat(TALK, max_tokens=ASKED, **settings)
 
     return asyncio.run(go())
@@ -204,9 +204,9 @@ def test_a_prompt_that_fits_is_asked_again_with_the_room(serve: Serve, name: str
     expected = REFUSALS[name][1]
     server = serve([refused(name), FITS])
     if expected is None or not expected.fits:
-        with pytest.raises(client.BadRequestError) as caught:
+        with pytest.raises(clients.BadRequestError) as caught:
             chat(server.url)
-        assert isinstance(caught.value, client.ContextOverflowError) == (expected is not None)
+        assert isinstance(caught.value, clients.ContextOverflowError) == (expected is not None)
         assert not isinstance(caught.value, ReplyRoomError)
         assert len(server.seen) == 1
         return
@@ -218,7 +218,7 @@ def test_a_prompt_that_fits_is_asked_again_with_the_room(serve: Serve, name: str
 
 def test_a_prompt_is_asked_for_a_second_time_once(serve: Serve) -> None:
     server = serve([refused("vLLM 0.20")])
-    with pytest.raises(client.ContextOverflowError):
+    with pytest.raises(clients.ContextOverflowError):
         chat(server.url)
     assert len(server.seen) == 2
 
@@ -227,17 +227,17 @@ def test_without_a_limit_nothing_is_asked_again(serve: Serve) -> None:
     server = serve([refused("vLLM 0.10")])
 
     async def go() -> None:
-        async with client.ChatClient(server.url, None, "m") as one:
+        async with clients.ChatClient(server.url, None, "m") as one:
             await one.score("a text")
 
-    with pytest.raises(client.ContextOverflowError):
+    with pytest.raises(clients.ContextOverflowError):
         asyncio.run(go())
     assert len(server.seen) == 1
 
 
 def test_llama_cpp_says_it_with_a_500(serve: Serve) -> None:
     server = serve([refused("llama.cpp, 2025", 500)])
-    with pytest.raises(client.ContextOverflowError):
+    with pytest.raises(clients.ContextOverflowError):
         chat(server.url)
     assert len(server.seen) == 1
 

@@ -11,7 +11,7 @@ import pytest
 from running import Running, Start
 from tests.support.patience import PATIENCE_S, wait_for
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 
 
 def test_a_busy_server_says_what_it_has_finished(start: Start, tmp_path: Path) -> None:
@@ -44,17 +44,17 @@ def _refused(server: Running, number: int) -> int:
 def test_a_call_behind_one_that_hangs_is_given_up(start: Start, tmp_path: Path) -> None:
     server = start("bell", "--threads", "1", "--max-waiting", "0")
     held = tmp_path / "held"
-    policy = client.RetryPolicy(patience_s=0.3)
+    policy = clients.RetryPolicy(patience_s=0.3)
 
     async def play() -> str:
-        async with client.EnvironmentClient(server.url, retry=policy) as environment:
+        async with clients.EnvironmentClient(server.url, retry=policy) as environment:
             session = await environment.create()
             await environment.reset(session, "ding")
             hanging = asyncio.create_task(environment.step(session, f"hold {held}"))
             while not held.with_suffix(".begun").exists():
                 await asyncio.sleep(0.01)
             hanging.cancel()
-            with pytest.raises(client.InfrastructureError, match=r"503.*nothing was finished for"):
+            with pytest.raises(clients.InfrastructureError, match=r"503.*nothing was finished for"):
                 await environment.step(session, "ring")
             held.touch()
             await environment.close(session)
@@ -68,17 +68,17 @@ def test_a_server_that_answers_nothing_is_given_up(start: Start) -> None:
     server = start("textcraft")
     session = server.post("/create")["id"]
     server.post("/reset", id=session, task_id=server.tasks()[0])
-    policy = client.RetryPolicy(attempts=2, base_s=0.01, patience_s=PATIENCE_S)
+    policy = clients.RetryPolicy(attempts=2, base_s=0.01, patience_s=PATIENCE_S)
 
     async def ask() -> str:
-        timeouts = client.Timeouts(read_s=0.3)
-        async with client.EnvironmentClient(
+        timeouts = clients.Timeouts(read_s=0.3)
+        async with clients.EnvironmentClient(
             server.url, retry=policy, timeouts=timeouts
         ) as environment:
             return await environment.observation(session)
 
     server.process.send_signal(signal.SIGSTOP)
-    with pytest.raises(client.InfrastructureError, match=r"silent.*tries: 2"):
+    with pytest.raises(clients.InfrastructureError, match=r"silent.*tries: 2"):
         asyncio.run(ask())
     server.process.send_signal(signal.SIGCONT)
     assert "observation" in server.post("/step", id=session, action="inventory")

@@ -14,8 +14,8 @@ import pytest
 from running import PYTHON_PATH, Running, Start
 from tests.support.patience import wait_for
 
-from agentc_backends.agents import client
-from agentc_backends.agents.client.leased import LOCAL_RETRY
+from agentc_backends import clients
+from agentc_backends.clients.leased import LOCAL_RETRY
 
 
 def test_a_client_that_is_not_heard_of_loses_its_sessions_and_nobody_elses(start: Start) -> None:
@@ -66,8 +66,8 @@ def test_a_client_that_waits_in_all_its_places_keeps_its_lease(start: Start) -> 
     server = start("bell", "--threads", "1")
 
     async def wait_in_turn() -> list[str]:
-        limits = client.RateLimits(concurrency=3)
-        async with client.EnvironmentClient(
+        limits = clients.RateLimits(concurrency=3)
+        async with clients.EnvironmentClient(
             server.url, limits=limits, lease_s=2.5, retry=LOCAL_RETRY
         ) as environment:
             sessions = [await environment.create() for _ in range(3)]
@@ -157,11 +157,11 @@ def test_a_full_server_says_when_to_come_back_and_clients_do(bell: Running) -> N
     for number in numbers:
         bell.post("/close", id=number)
 
-    async def many() -> list[client.StepResult]:
-        limits = client.RateLimits(concurrency=12)
-        async with client.EnvironmentClient(bell.url, retry=LOCAL_RETRY, limits=limits) as many:
+    async def many() -> list[clients.StepResult]:
+        limits = clients.RateLimits(concurrency=12)
+        async with clients.EnvironmentClient(bell.url, retry=LOCAL_RETRY, limits=limits) as many:
 
-            async def one() -> client.StepResult:
+            async def one() -> clients.StepResult:
                 session = await many.create()
                 await many.reset(session, "ding")
                 return await many.step(session, "wait 0.5")

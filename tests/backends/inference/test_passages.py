@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.results.inference.passages import (
+from agentc_backends.statistics.passages import (
     CurvePoint,
     KnownWithin,
     count,

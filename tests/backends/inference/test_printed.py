@@ -7,9 +7,9 @@ from statistics import NormalDist
 
 import pytest
 
-from agentc_backends.results.inference.printed import Printed, interval_of_difference, wilson
-from agentc_backends.results.inference.sample import sample
-from agentc_backends.results.inference.student import t_quantile
+from agentc_backends.statistics.printed import Printed, interval_of_difference, wilson
+from agentc_backends.statistics.sample import sample
+from agentc_backends.statistics.student import t_quantile
 
 Z = NormalDist().inv_cdf(0.975)
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentc_backends.results.inference.described import holm
-from agentc_backends.results.inference.flips import SignFlips, sign_flips
-from agentc_backends.results.inference.restricted import restricted_variance
-from agentc_backends.results.inference.sample import FEW, MANY, Sample, rests_on_seen, sample
-from agentc_backends.results.inference.student import t_quantile, two_sided
+from agentc_backends.statistics.described import holm
+from agentc_backends.statistics.flips import SignFlips, sign_flips
+from agentc_backends.statistics.restricted import restricted_variance
+from agentc_backends.statistics.sample import FEW, MANY, Sample, rests_on_seen, sample
+from agentc_backends.statistics.student import t_quantile, two_sided
 
 WHOLE = (-1.0, 1.0)
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)

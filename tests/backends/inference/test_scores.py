@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc_backends.results.inference.described import described_difference
-from agentc_backends.results.inference.scores import read_scores
+from agentc_backends.statistics.described import described_difference
+from agentc_backends.statistics.scores import read_scores
 
 WHOLE = (-1.0, 1.0)
 

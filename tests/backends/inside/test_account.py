@@ -9,13 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.servers.job_leases import (
-    InsideLease,
-    OtherEnvironmentError,
-    PlannedLease,
-    admit_inside,
-    kept_in,
-)
+from agentc.program.environment_account import OtherEnvironmentError, admit_inside, kept_in
+from agentc.runtime.servers.job_leases import InsideLease, PlannedLease
 from agentc_backends.environments.corridor.environment import CorridorEnvironment
 from agentc_backends.environments.server.inside import InsideEnvironment
 

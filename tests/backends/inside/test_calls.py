@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.client import (
+from agentc_backends.clients import (
     EnvironmentCalls,
     EnvironmentClient,
     RetryPolicy,

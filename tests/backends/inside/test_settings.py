@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from agentc.backend_api import EnvironmentBackend, OptionView
-from agentc.runtime.servers.job_leases import demand_planned
+from agentc.program.environment_account import demand_planned
 from agentc_backends.environments.alfworld.backend import BACKEND as ALFWORLD
 from agentc_backends.environments.guessing_games.backend import GUESS_MY_CITY, TWENTY_QUESTIONS
 from agentc_backends.environments.server.program import opener_of, read_arguments

@@ -11,7 +11,7 @@ import pytest
 from agentc.backend_api import JobDraft, StageBackend, StageView, load_backends
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
-from agentc.runtime.program import JobConfig
+from agentc.program.job import JobConfig
 from agentc_backends.trainers.openrlhf.backend import DPO, SFT
 from agentc_backends.trainers.openrlhf.session import read_settings
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.backends.recorded.cut_streams import cut_once
 
-from agentc_backends.agents.client.leased import chat_client
 from agentc_backends.agents.command.door import Door, DoorEpisode
 from agentc_backends.agents.common.seeds import turn_seed
 from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
 from agentc_backends.agents.recorded.recorder import Recorder, recording
+from agentc_backends.clients.leased import chat_client
 from agentc_backends.http_library import httpx2
 
 RULES = [

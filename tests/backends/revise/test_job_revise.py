@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.agents.revise.thoughts import THOUGHTS
-from agentc_backends.results.inference.measured import read_metrics
+from agentc_backends.statistics.measured import read_metrics
 
 MODULE = "agentc_backends.agents.revise.job_revise"
 PLACEMENT = {"concurrency": 8, "error_budget": 0.0}

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.client.errors import (
-    BadRequestError,
-    ContextOverflowError,
-    InfrastructureError,
-)
 from agentc_backends.agents.common.episode import Reply, ReplyChoice
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.seeds import draw_seed
 from agentc_backends.agents.common.shown import CriticNotes, shown_to_critic
 from agentc_backends.agents.rollout.choice import Chooser, choice_facts
+from agentc_backends.clients.errors import (
+    BadRequestError,
+    ContextOverflowError,
+    InfrastructureError,
+)
 
 CRITIC = {
     (1, 1, 1): (-1, -2, -0.5),

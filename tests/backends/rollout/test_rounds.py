@@ -14,8 +14,8 @@ from tests.backends.rollout.test_job_rollout import CONFIG, MODULE, PLACEMENT
 from tests.backends.rollout.test_turns import Script, World, played, rules, turns
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.agents.client import EnvironmentCalls, EnvironmentClient
 from agentc_backends.agents.common.prompt import agent_message, opening, read_prompt, reply_text
+from agentc_backends.clients import EnvironmentCalls, EnvironmentClient
 from agentc_backends.environments.server.inside import InsideEnvironment
 
 WORLD = str(Path(__file__).parent / "rounds_world.py")

@@ -12,11 +12,11 @@ import pytest
 from tests.backends.rollout.test_turns import rules, turns
 from tests.backends.sciworld.test_sciworld_simulator import Server
 
-from agentc_backends.agents.client import EnvironmentClient
 from agentc_backends.agents.common.connect import AgentGymWorld
 from agentc_backends.agents.common.episode import Attempt, Reply
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.rollout.episode import play
+from agentc_backends.clients import EnvironmentClient
 
 pytestmark = pytest.mark.slow
 SHORT = Attempt(position=0, task_id="find-animal:0", number=0, seed=1, prompt_seed=0)

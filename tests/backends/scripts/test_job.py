@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.scripts import laid_out
 from agentc_backends.scripts.stage import job_script
+from agentc_backends.user_files import layout
 
 MODULE = "agentc_backends.scripts.stage.job_script"
 
 
 def test_it_runs_in_any_software() -> None:
     """The lock of a script's own holds nothing of agentc's, and perhaps an old Python."""
-    for module in (job_script, laid_out):
+    for module in (job_script, layout):
         text = Path(str(module.__file__)).read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(text, feature_version=(3, 8))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                ours = name.startswith("agentc.runtime.") or name == laid_out.__name__
+                ours = name.startswith("agentc.runtime.") or name == layout.__name__
                 assert ours or name.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from tests.backends.inside.test_same_results import inside
 
-from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.episode import EpisodeRules, Reply, Step
 from agentc_backends.agents.common.prompt import EpisodePrompt, Message
 from agentc_backends.agents.search.grow import ReachRules, SearchRules, TreeSearch
 from agentc_backends.agents.search.root import TreeRoot, roots_at
+from agentc_backends.clients.errors import ContextOverflowError
 
 EPISODE = EpisodeRules(
     prompt=EpisodePrompt(

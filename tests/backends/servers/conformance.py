@@ -22,7 +22,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 from tests.support.waits import ACKNOWLEDGEMENT_S, least_wait
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 
 ROOT = Path(__file__).parents[3]
 CONVERSATION = [
@@ -46,13 +46,13 @@ class Target:
     varied: bool = True
     logprob_tolerance: float = 1e-4
 
-    def client(self, concurrency: int = 32) -> client.ChatClient:
-        return client.ChatClient(
+    def client(self, concurrency: int = 32) -> clients.ChatClient:
+        return clients.ChatClient(
             self.url,
             self.token,
             self.model,
-            limits=client.RateLimits(concurrency=concurrency),
-            retry=client.RetryPolicy(attempts=1),
+            limits=clients.RateLimits(concurrency=concurrency),
+            retry=clients.RetryPolicy(attempts=1),
         )
 
     async def raw(
@@ -183,7 +183,7 @@ async def seeds_decide(target: Target) -> None:
 async def seeds_decide_whatever_runs_beside(target: Target) -> None:
     """Alone, all at once, and in the opposite order among others of other lengths."""
 
-    async def reply(chat: client.ChatClient, seed: int) -> str:
+    async def reply(chat: clients.ChatClient, seed: int) -> str:
         turns = CONVERSATION[: 2 + 2 * (seed % 2)]
         answer = await chat.chat(
             turns, temperature=0.8, top_p=0.9, seed=seed, max_tokens=10 + seed % 5
@@ -261,9 +261,9 @@ async def stop_texts_end_and_are_cut_off(target: Target) -> None:
 async def overflow_is_told_apart(target: Target) -> None:
     long = [{"role": "user", "content": "oak planks and sticks " * target.max_model_len}]
     async with target.client() as chat:
-        with pytest.raises(client.ContextOverflowError):
+        with pytest.raises(clients.ContextOverflowError):
             await chat.chat(long, max_tokens=4)
-        with pytest.raises(client.ContextOverflowError):
+        with pytest.raises(clients.ContextOverflowError):
             await chat.complete(await _full_prompt(chat, target), max_tokens=1)
         body = {"ignore_eos": True}
         cut = await chat.complete(
@@ -275,7 +275,7 @@ async def overflow_is_told_apart(target: Target) -> None:
         assert cut.prompt_tokens + cut.completion_tokens <= target.max_model_len
 
 
-async def _full_prompt(chat: client.ChatClient, target: Target) -> list[int]:
+async def _full_prompt(chat: clients.ChatClient, target: Target) -> list[int]:
     some = await chat.tokenize("oak planks and sticks")
     return (some * target.max_model_len)[: target.max_model_len]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.servers.openai_api.growing_text import GrowingText
-from agentc_backends.servers.openai_api.text_model import Choice
+from agentc_backends.openai_api.growing_text import GrowingText
+from agentc_backends.openai_api.text_model import Choice
 
 
 def text_of(tokens: Sequence[int]) -> str:

@@ -23,7 +23,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
 
 from agentc.backend_api import OptionView, ServerBackend, SoftwareEnvironment
-from agentc_backends.agents import client
+from agentc_backends import clients
 from agentc_backends.agents.common.functions import action_call
 from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
 from agentc_backends.data.chat.tool_calls import call_text
@@ -107,7 +107,7 @@ async def shows_what_is_trained(url: str, model: Path, *, vllm: bool) -> None:
         [python, "-c", TRAINED, str(model)], input=json.dumps(messages), env=vllm_variables(),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    async with client.ChatClient(url, "test-token", "policy") as chat:
+    async with clients.ChatClient(url, "test-token", "policy") as chat:
         assert await chat.tokenize(messages) == json.loads(done.stdout)
         reply = await chat.chat(messages, max_tokens=4, extra={"return_token_ids": True})
         assert reply.prompt_tokens == len(json.loads(done.stdout))

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.servers.openai_api import wire
-from agentc_backends.servers.openai_api.application import create_app
-from agentc_backends.servers.openai_api.encoding import INLINE_LETTERS
+from agentc_backends.openai_api import wire
+from agentc_backends.openai_api.application import create_app
+from agentc_backends.openai_api.encoding import INLINE_LETTERS
 from agentc_backends.servers.scripted.rules import read_rules
 from agentc_backends.servers.scripted.scripted_model import ScriptedModel
 

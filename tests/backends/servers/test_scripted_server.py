@@ -14,7 +14,7 @@ import pytest
 from streaming import STREAMING
 from tests.support.patience import NEVER_S, PATIENCE_S
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 from agentc_backends.servers.scripted.rules import choose_reply, read_rules
 from conformance import CHECKS, CONVERSATION, Target, started
 
@@ -93,7 +93,7 @@ def test_sigterm_ends_it_amid_a_reply(tmp_path: Path) -> None:
                 reply = asyncio.create_task(chat.chat(CONVERSATION))
                 await asyncio.sleep(0.3)
                 process.send_signal(signal.SIGTERM)
-                with pytest.raises(client.InfrastructureError):
+                with pytest.raises(clients.InfrastructureError):
                     await reply
 
         asyncio.run(ask_and_stop())

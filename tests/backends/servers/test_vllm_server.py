@@ -24,12 +24,12 @@ from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variabl
 from agentc.backend_api import OptionView
 from agentc.plan.ranks import rank_commands
 from agentc.plan.render import record
+from agentc.program.job import Job
 from agentc.runtime.machine.core_lease import CORES_VARIABLE, allowed_cores
-from agentc.runtime.program import Job
 from agentc.runtime.servers import server_ranks
-from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy
+from agentc_backends.clients.errors import ContextOverflowError
 from agentc_backends.servers.vllm.backend import BACKEND
 from conformance import CHECKS, Target
 from serving import free_port, running

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.client import EnvironmentCalls, InfrastructureError
-from agentc_backends.agents.client.leased import environment_client
+from agentc_backends.clients import EnvironmentCalls, InfrastructureError
+from agentc_backends.clients.leased import environment_client
 
 TOKEN = "a-token"
 

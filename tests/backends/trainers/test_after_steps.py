@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole
 from agentc_backends.trainers.common.step_log import StepLog, keep_steps
 from agentc_backends.trainers.openrlhf.reporting import StepReporter

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from agentc.program.job import JobConfig
 from agentc.runtime.health import StageFacts, findings
-from agentc.runtime.program import JobConfig
 from agentc_backends.data.chat.rows import (
     MaskRules,
     NoRowsError,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.backends.conftest import write_job
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.rows import MaskRules, NoRowsError, RowCounts, RowsError, _checked
 from agentc_backends.trainers.common.rows import RowChoice, rows_to_imitate, select_rows
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.backends.conftest import write_job
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common import deadline
 from agentc_backends.trainers.common.saves import SHARE, checkpoint_bytes, first_save_seconds
 

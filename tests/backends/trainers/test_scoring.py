@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.backends.conftest import write_job
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.formats import Message
 from agentc_backends.data.chat.rows import Side
 from agentc_backends.data.chat.tokens import Encoder

@@ -226,7 +226,7 @@ def test_the_rows_are_those_of_the_other_trainers(
     """Tokenised by another release of transformers and tokenizers: the same ids and labels."""
     program = (
         "import json, sys\nfrom pathlib import Path\n"
-        "from agentc.runtime.program import read_rows\n"
+        "from agentc.program.job import read_rows\n"
         "from agentc_backends.data.chat.rows import MaskRules, encode_rows\n"
         "from agentc_backends.data.chat.tokens import load_encoder\n"
         "rules = MaskRules(**json.loads(sys.argv[3]))\n"

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.parse
 
-from agentc.runtime.program import load_job
+from agentc.program.job import load_job
 
 job = load_job()
 values = job.spec["config"]

@@ -6,7 +6,7 @@ Config: `omit` (files left out), `extra` (files added), `cut` (drop the last byt
 import json
 import struct
 
-from agentc.runtime.program import load_job
+from agentc.program.job import load_job
 
 job = load_job()
 values = job.spec["config"]

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import load_job
+from agentc.program.job import load_job
 from agentc.runtime.store.holder import start_time
 
 job = load_job()

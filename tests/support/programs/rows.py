@@ -17,7 +17,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from agentc.runtime.program import load_job
+from agentc.program.job import load_job
 
 job = load_job()
 values = job.spec["config"]

@@ -21,7 +21,7 @@ from agentc_backends.data.chat.functions import requested
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 
 TEMPLATES = Path(trl.__file__).parent / "chat_templates"
 RULES = MaskRules(loss_on="all_replies", max_length=4096, truncation="error")

@@ -16,7 +16,7 @@ from transformers.utils import chat_template_utils
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.template_memory import RestrainedEnvironment
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 
 MESSAGES = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
 HOSTILE = {

@@ -21,7 +21,7 @@ from agentc_backends.data.chat.rows import MaskRules, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.checkpoint import settle_chat_format
 from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 
 PLAIN = format_named("plain")
 Conversation = list[dict[str, str]]

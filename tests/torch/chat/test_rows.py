@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 from tests.torch.trl.jobs import make_job
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.formats import format_named
 from agentc_backends.data.chat.rows import (
     IGNORED,

@@ -26,7 +26,7 @@ from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 
 Conversation = list[dict[str, Any]]
 SHIPPED = Path(trl.__file__).parent / "chat_templates"

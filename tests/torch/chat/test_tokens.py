@@ -16,7 +16,7 @@ from agentc_backends.data.chat import bounded
 from agentc_backends.data.chat.formats import FORMATS, ChatFormat, FormatError, format_named, render
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 
 Conversation = list[dict[str, str]]
 

@@ -16,9 +16,9 @@ from tests.torch.online_rl.test_run import PROGRAM, contract, run_job
 from tests.torch.trl.jobs import launch, small_model
 from transformers import AutoModel, AutoTokenizer
 
+from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc.runtime.program import read_rows
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
 from agentc_backends.trainers.online_rl.reading import Text, whole
 

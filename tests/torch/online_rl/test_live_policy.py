@@ -13,17 +13,17 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Policy
 from agentc_backends.agents.common.prompt import EpisodePrompt
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.clients.errors import ContextOverflowError
 from agentc_backends.data.models.checkpoint import settle_chat_format
+from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawSteps, Sampler
 

@@ -17,7 +17,7 @@ from tests.torch.trl.jobs import make_job
 from torch import nn
 from torch.optim import Optimizer
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.trainers.common import deadline
 from agentc_backends.trainers.online_rl import loop

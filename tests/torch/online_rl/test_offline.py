@@ -21,8 +21,8 @@ from transformers import AutoModelForCausalLM
 
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
+from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import ContractError
-from agentc.runtime.program import read_rows
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.backend import SCRATCH

@@ -25,7 +25,7 @@ from agentc_backends.data.chat.rows import MaskRules, encode_rows
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.acting import LivePolicy, Said
 from agentc_backends.trainers.online_rl.played import decoded, played_of
 from agentc_backends.trainers.online_rl.recorded import recorded

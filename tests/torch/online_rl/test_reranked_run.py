@@ -24,17 +24,17 @@ from tests.torch.online_rl.test_run import ITERATIONS, PROGRAM, run_job
 from tests.torch.online_rl.wanderer import wandering_model
 from tests.torch.trl.jobs import launch
 
-from agentc.runtime.program import JobConfig, read_rows
+from agentc.program.job import JobConfig, read_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
 from agentc_backends.agents.common.episode import Policy
 from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import ends_of, load_tokenizer
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.run_critic import read_critic
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler

@@ -23,13 +23,13 @@ from tests.torch.trl.jobs import launch, make_job
 
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
+from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import ContractError
-from agentc.runtime.program import read_rows
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.data.models.backend import SCRATCH
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
 from agentc_backends.trainers.online_rl.played import decoded
 from agentc_backends.trainers.online_rl.trl_backend import TRL

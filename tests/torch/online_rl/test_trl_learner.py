@@ -14,7 +14,7 @@ from tests.torch.trl.jobs import small_model
 from torch import Tensor
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
 from agentc_backends.trainers.online_rl.reading import Text, TextPrefix

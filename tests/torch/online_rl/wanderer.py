@@ -10,9 +10,9 @@ from tests.torch.online_rl.corridor import POLICY
 from tests.torch.trl.jobs import small_model
 
 from agentc_backends.data.models.checkpoint import load_model
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.publishing import write_policy

@@ -21,12 +21,12 @@ from tests.backends.conftest import write_job
 from tests.backends.inside.test_same_results import inside
 from tests.backends.rollout.test_job_rollout import CONFIG
 
+from agentc.program.job import Job, read_rows
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
-from agentc.runtime.program import Job, read_rows
-from agentc_backends.agents.client import ChatClient
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.agents.common.seeds import draw_seed, turn_seed
 from agentc_backends.agents.rollout.job_rollout import roll_out
+from agentc_backends.clients import ChatClient
 
 DECODE = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 6, "stop": []}
 PLAIN: Mapping[str, Any] = {

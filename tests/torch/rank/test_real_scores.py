@@ -19,8 +19,8 @@ from tests.backends.conftest import write_job
 from tests.backends.servers.conformance import started
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from agentc.program.job import Job, read_rows
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc.runtime.program import Job, read_rows
 from agentc_backends.agents.rank.job_rank import rank
 from agentc_backends.agents.rank.job_reference import score
 from agentc_backends.agents.sample.job_sample import sample

@@ -18,8 +18,8 @@ from tests.backends.conftest import write_job
 from tests.torch.trl.jobs import small_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from agentc.program.job import Job, read_rows
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc.runtime.program import Job, read_rows
 from agentc_backends.agents.rank.job_value_head import rank
 from agentc_backends.data.chat.rows import MaskRules
 from agentc_backends.data.chat.tokens import Encoder, load_encoder

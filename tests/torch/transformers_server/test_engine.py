@@ -13,10 +13,10 @@ from driving import finish, one, running
 from tiny_models import CONFIGS, SLIDING, make_model
 from transformers import AutoModelForCausalLM
 
-from agentc_backends.servers.transformers import alone
-from agentc_backends.servers.transformers.checkpoint import Checkpoint, load_checkpoint
-from agentc_backends.servers.transformers.engine import Ongoing
-from agentc_backends.servers.transformers.ragged import UnsupportedModelError
+from agentc_backends.engine import alone
+from agentc_backends.engine.checkpoint import Checkpoint, load_checkpoint
+from agentc_backends.engine.engine import Ongoing
+from agentc_backends.engine.ragged import UnsupportedModelError
 
 
 @pytest.fixture(scope="module", params=sorted(CONFIGS))
@@ -192,7 +192,7 @@ def test_cancelled_sequences_leave(llama: Checkpoint) -> None:
     with running(llama) as engine:
         import numpy
 
-        from agentc_backends.servers.transformers.engine import Ongoing
+        from agentc_backends.engine.engine import Ongoing
 
         endless = Ongoing(
             prompt=numpy.array(prompt_of(20, 1), dtype=numpy.int32),

@@ -18,7 +18,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 from tiny_models import CONFIGS, make_model
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 from agentc_backends.servers.transformers.channel import Cancel, Loaded, Result, Unpacker, packed
 from conformance import CONVERSATION, ROOT, Target, started
 
@@ -84,7 +84,7 @@ def test_a_killed_engine_ends_the_server_with_its_cause(folder: Path, tmp_path: 
                 os.kill(engine, signal.SIGKILL)
                 return (await asyncio.gather(reply, return_exceptions=True))[0]
 
-        assert isinstance(asyncio.run(ask_and_kill()), client.InfrastructureError)
+        assert isinstance(asyncio.run(ask_and_kill()), clients.InfrastructureError)
         assert process.wait(PATIENCE_S) == 1
     assert "the engine's process was ended by SIGKILL" in (tmp_path / "server.log").read_text()
 
@@ -128,7 +128,7 @@ def test_an_error_in_the_engine_reaches_everyone_and_is_announced(folder: Path) 
         import asyncio, sys
         import numpy
         from agentc_backends.servers.transformers.channel import EngineTask
-        from agentc_backends.servers.transformers.engine import EngineLimits
+        from agentc_backends.engine.engine import EngineLimits
         from agentc_backends.servers.transformers.engine_client import EngineClient
         from agentc_backends.servers.transformers.engine_process import EngineSettings
 

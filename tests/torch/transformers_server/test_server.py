@@ -18,10 +18,10 @@ from tests.support.patience import PATIENCE_S
 from tests.torch.trl.programs import run_module
 from tiny_models import CONFIGS, make_model, make_tokenizer
 
-from agentc_backends.agents import client
+from agentc_backends import clients
 from agentc_backends.data.chat import bounded
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 from conformance import CHECKS, CONVERSATION, Target, started
 
 MODULE = "agentc_backends.servers.transformers.job_serve"
@@ -181,7 +181,7 @@ def test_sigterm_ends_it_amid_replies(folder: Path, tmp_path: Path) -> None:
                 process.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(process.wait, PATIENCE_S) == 0
                 ended = await asyncio.gather(*replies, return_exceptions=True)
-                assert all(isinstance(end, client.InfrastructureError) for end in ended)
+                assert all(isinstance(end, clients.InfrastructureError) for end in ended)
 
         asyncio.run(ask_and_stop())
 

@@ -11,7 +11,7 @@ import trl
 from tiny_models import make_tokenizer
 
 from agentc_backends.data.chat.tool_calls import plain_messages, read_reply
-from agentc_backends.servers.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.chat_text import ChatText
 
 TEMPLATES = Path(trl.__file__).parent / "chat_templates"
 PARAMETERS = {"type": "object", "properties": {"item": {"type": "string"}}}

@@ -14,7 +14,7 @@ from datasets import Dataset
 from tests.torch.trl.jobs import lowered, pairs, small_model, write_rows
 from trl import DPOConfig
 
-from agentc.runtime.program import read_rows
+from agentc.program.job import read_rows
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model

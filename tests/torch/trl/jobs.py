@@ -18,7 +18,7 @@ from tests.torch.trl.programs import PROGRAM
 
 from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.trainers.trl.backend import CRITIC, DPO, SFT
 

@@ -117,7 +117,7 @@ def test_a_resumed_run_counts_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Also where that lies between two lines: they are no record of the steps after the last."""
     from types import SimpleNamespace
 
-    from agentc.runtime.program import Job
+    from agentc.program.job import Job
     from agentc_backends.trainers.trl.reporting import Reporter
 
     job = Job(make_job(tmp_path, "sft", {}, {}))

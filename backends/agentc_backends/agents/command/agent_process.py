@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.machine.process import die_with_parent
-from agentc_backends.scripts.laid_out import lay_out
+from agentc.program.child import die_with_parent
+from agentc_backends.user_files.layout import lay_out
 
 EPISODE = "AGENTC_EPISODE"
 """Holds the path of the JSON file that tells a program of its episode."""

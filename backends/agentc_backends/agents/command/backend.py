@@ -24,14 +24,14 @@ from agentc_backends.agents.common.lowering import (
     refuse_marker,
 )
 from agentc_backends.agents.recorded.lowering import own_context, recorded_job, telling_server
-from agentc_backends.scripts.files import told_files
-from agentc_backends.scripts.program_files import (
+from agentc_backends.software import LIGHT
+from agentc_backends.user_files.files import told_files
+from agentc_backends.user_files.program import (
     header_of,
     program_files,
     program_software,
     program_words,
 )
-from agentc_backends.software import LIGHT
 
 _NEEDED = ("httpx2", "starlette", "uvicorn")
 """What the job itself needs of the software that it shares with the program."""

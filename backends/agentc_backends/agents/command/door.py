@@ -16,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.common.episode import EpisodeSession
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.recorded.episode_row import PlayedEpisode
 from agentc_backends.agents.recorded.recorder import Recorder
-from agentc_backends.servers.openai_api.replies import JsonReply
-from agentc_backends.servers.openai_api.values import ApiError, text
-from agentc_backends.servers.openai_api.wire import read_object
+from agentc_backends.clients.errors import InfrastructureError
+from agentc_backends.openai_api.replies import JsonReply
+from agentc_backends.openai_api.values import ApiError, text
+from agentc_backends.openai_api.wire import read_object
 
 PATH = "/environment"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.agents.command.agent_process import AgentProgram
 from agentc_backends.agents.command.door import Door
 from agentc_backends.agents.command.play import ProgramStage, play

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.command.agent_process import AgentProgram
 from agentc_backends.agents.command.door import PATH, Door, DoorEpisode
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
@@ -23,6 +22,7 @@ from agentc_backends.agents.recorded.exchange import Message
 from agentc_backends.agents.recorded.history import Unproved
 from agentc_backends.agents.recorded.published import UNPROVED, proved
 from agentc_backends.agents.recorded.recorder import Recorder
+from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

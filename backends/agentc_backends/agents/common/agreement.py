@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
-from agentc.runtime.program import Job, read_json
-from agentc_backends.agents.client.errors import ContextOverflowError, ServiceError
+from agentc.program.job import Job, read_json
 from agentc_backends.agents.common.connect import ChatPolicy
+from agentc_backends.clients.errors import ContextOverflowError, ServiceError
 from agentc_backends.data.models.scored_rows import (
     Agreement,
     ScoredRow,

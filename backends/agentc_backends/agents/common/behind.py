@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job, read_rows
+from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prefixes import CutRules, Prefix, cut_sources, read_sources
 from agentc_backends.agents.common.runner import Row

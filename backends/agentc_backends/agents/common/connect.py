@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentc.runtime.servers.job_leases import OtherEnvironmentError, admit_inside
-from agentc_backends.agents import client
-from agentc_backends.agents.client.leased import chat_client, environment_client
+from agentc.program.environment_account import OtherEnvironmentError, admit_inside
+from agentc_backends import clients
 from agentc_backends.agents.common.episode import Reply, Step, is_cut_by_context
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message, seen_messages
+from agentc_backends.clients.leased import chat_client, environment_client
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import NotInsideError, opener_inside
 
@@ -63,7 +63,7 @@ async def connect(
         await environment.close_connections()
 
 
-async def _environment(lease: Mapping[str, Any], concurrency: int) -> client.EnvironmentCalls:
+async def _environment(lease: Mapping[str, Any], concurrency: int) -> clients.EnvironmentCalls:
     """Over HTTP, or in this process where the lease says how it is opened. The wrapper has looked
     at a server already; what was opened here is looked at here."""
     if "inside" not in lease:
@@ -84,7 +84,7 @@ async def _environment(lease: Mapping[str, Any], concurrency: int) -> client.Env
 class ChatPolicy:
     """Replies of a chat model with fixed decoding settings."""
 
-    def __init__(self, chat: client.ChatClient, decode: Mapping[str, Any]) -> None:
+    def __init__(self, chat: clients.ChatClient, decode: Mapping[str, Any]) -> None:
         self._chat = chat
         self._decode = {name: decode[name] for name in ("temperature", "top_p", "max_tokens")}
         self._stop = tuple(decode["stop"])
@@ -141,7 +141,7 @@ class ChatPolicy:
             cut_by_context=self._cut_by_context(answer),
         )
 
-    def _cut_by_context(self, answer: client.ChatReply) -> bool:
+    def _cut_by_context(self, answer: clients.ChatReply) -> bool:
         most = self._decode["max_tokens"]
         return is_cut_by_context(answer.finish_reason, answer.completion_tokens, most)
 
@@ -166,14 +166,14 @@ class ChatPolicy:
             return await self._chat.tokenize(
                 messages, add_generation_prompt=False, continue_final_message=True
             )
-        except client.BadRequestError:
+        except clients.BadRequestError:
             return []
 
 
 class AgentGymWorld:
     """Episodes of an environment that speaks AgentGym's protocol."""
 
-    def __init__(self, environment: client.EnvironmentCalls) -> None:
+    def __init__(self, environment: clients.EnvironmentCalls) -> None:
         self._environment = environment
 
     async def meta(self) -> dict[str, Any]:
@@ -219,7 +219,9 @@ class AgentGymSession:
     """One open episode; `observation` is its first. Beyond `step`, which every environment has,
     tree search saves, restores and forks the state where `/meta` says that it can be done."""
 
-    def __init__(self, environment: client.EnvironmentCalls, number: int, observation: str) -> None:
+    def __init__(
+        self, environment: clients.EnvironmentCalls, number: int, observation: str
+    ) -> None:
         self._environment = environment
         self._number = number
         self.observation = observation
@@ -253,7 +255,7 @@ class AgentGymSession:
 
     async def close(self) -> None:
         # A session left open costs memory only, and the server lets it expire.
-        with suppress(client.ServiceError):
+        with suppress(clients.ServiceError):
             await self._environment.close(self._number)
 
 
@@ -273,13 +275,13 @@ def _translated() -> Iterator[None]:
     """The client's exceptions as players tell them apart."""
     try:
         yield
-    except (client.ContextOverflowError, client.InfrastructureError):
+    except (clients.ContextOverflowError, clients.InfrastructureError):
         raise
-    except (client.BadRequestError, client.EchoedSecretError) as error:
+    except (clients.BadRequestError, clients.EchoedSecretError) as error:
         raise FatalError(str(error)) from error
-    except client.ServiceError as error:
+    except clients.ServiceError as error:
         # An environment's own error leaves the episode's state unknown: play it again.
-        raise client.InfrastructureError(str(error)) from error
+        raise clients.InfrastructureError(str(error)) from error
 
 
 def _is_ours(lease: Mapping[str, Any]) -> bool:

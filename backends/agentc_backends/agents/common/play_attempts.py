@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import InfrastructureError
+from agentc.program.job import Job
 from agentc_backends.agents.common.episode import Attempt
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Lost, Row
+from agentc_backends.clients.errors import InfrastructureError
 
 ON_OVERFLOW = (
     "`on_overflow: error` makes that a failure of the stage; `end` would end the episode with its "

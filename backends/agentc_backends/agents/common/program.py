@@ -7,17 +7,17 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 
-from agentc.runtime.program import Job, load_job
-from agentc_backends.agents.client.errors import (
-    ContextOverflowError,
-    InfrastructureError,
-    ServiceError,
-)
+from agentc.program.job import Job, load_job
 from agentc_backends.agents.common.failures import (
     ErrorBudgetError,
     FatalError,
     OutOfTimeError,
     ServerLostError,
+)
+from agentc_backends.clients.errors import (
+    ContextOverflowError,
+    InfrastructureError,
+    ServiceError,
 )
 from agentc_backends.job_device import NoGpuError
 

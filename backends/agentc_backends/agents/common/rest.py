@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import InfrastructureError
+from agentc.program.job import Job
 from agentc_backends.agents.common.journal import Identity, Journal
 from agentc_backends.agents.common.runner import Hooks, Item, Lost, Row, run_episodes
+from agentc_backends.clients.errors import InfrastructureError
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.common.failures import (
     ErrorBudgetError,
     OutOfTimeError,
     ServerLostError,
 )
+from agentc_backends.clients.errors import InfrastructureError
 
 Row: TypeAlias = dict[str, Any]
 Item = TypeVar("Item")

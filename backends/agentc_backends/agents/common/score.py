@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.common.shown import CandidatePrompt
+from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 Row: TypeAlias = dict[str, Any]
 Span: TypeAlias = Literal["reply", "published"]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc.runtime.program import JobConfig
+from agentc.program.job import JobConfig
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prefixes import Prefix

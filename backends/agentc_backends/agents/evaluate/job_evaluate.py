@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from agentc.runtime.program import load_job, read_rows, write_json
+from agentc.program.job import load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked, warn_unsolvable
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from agentc.runtime.program import Job, JobConfig
+from agentc.program.job import Job, JobConfig
 from agentc_backends.agents.evaluate.attempts import best_of, pass_at
 from agentc_backends.agents.evaluate.continuations import step_rewards
 from agentc_backends.agents.evaluate.loops import LoopRules, actions_of, repeats
-from agentc_backends.results.inference.described import described
-from agentc_backends.results.inference.scores import bounds_of, read_scores
+from agentc_backends.statistics.described import described
+from agentc_backends.statistics.scores import bounds_of, read_scores
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from agentc.runtime.program import Job, write_rows
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, connect
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules
 from agentc_backends.agents.common.failures import FatalError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from agentc.runtime.program import Job, load_job, read_rows, write_json
+from agentc.program.job import Job, load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked
 from agentc_backends.agents.measure.answers import answer_of
 

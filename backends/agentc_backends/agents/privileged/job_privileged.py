@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import BadRequestError
-from agentc_backends.agents.client.leased import environment_client
+from agentc.program.job import Job
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import tasks_of
+from agentc_backends.clients.errors import BadRequestError
+from agentc_backends.clients.leased import environment_client
 
 _AT_ONCE = 64
 

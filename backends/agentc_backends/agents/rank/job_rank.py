@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from agentc.runtime.program import Job, each_row
+from agentc.program.job import Job, each_row
 from agentc_backends.agents.common.advantage import Row, recorded, rewarded_turn
 from agentc_backends.agents.common.journal import stored_rows
 from agentc_backends.agents.common.program import run_job

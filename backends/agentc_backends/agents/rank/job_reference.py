@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import Job, write_rows
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.journal import stored_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.shown import prompts, read_critic

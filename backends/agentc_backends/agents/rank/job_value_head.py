@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.agents.common.advantage import valued_turn
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.journal import Journal, stored_rows

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import Any
 
-from agentc.runtime.program import Job, write_rows
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.failures import FatalError
 
 

@@ -6,13 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import (
-    InfrastructureError,
-    ServiceError,
-    without_words,
-)
-from agentc_backends.agents.client.leased import chat_client
+from agentc.program.job import Job
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
@@ -20,6 +14,12 @@ from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.common.score import Span, score_row, turn_scores
 from agentc_backends.agents.common.shown import CandidatePrompt
+from agentc_backends.clients.errors import (
+    InfrastructureError,
+    ServiceError,
+    without_words,
+)
+from agentc_backends.clients.leased import chat_client
 
 
 async def score_turns(

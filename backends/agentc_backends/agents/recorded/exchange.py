@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from agentc_backends.agents.common.episode import is_cut_by_context
 
 Message: TypeAlias = dict[str, Any]
-"""As `servers/openai_api/conversation.py` reads it: role, content (a text), and `tool_calls` or
+"""As `openai_api/conversation.py` reads it: role, content (a text), and `tool_calls` or
 `tool_call_id` where functions are called."""
 
 

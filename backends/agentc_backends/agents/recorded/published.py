@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentc.runtime.program import Job, write_rows
-from agentc_backends.agents.client.errors import InfrastructureError, ServiceError
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.agents.common.episode import Attempt, EpisodeRecord, EpisodeRules
 from agentc_backends.agents.common.failures import FatalError
@@ -20,6 +19,7 @@ from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
 from agentc_backends.agents.recorded.exchange import Message
 from agentc_backends.agents.recorded.history import REASONS, Unproved
 from agentc_backends.agents.recorded.session import RecordedSession
+from agentc_backends.clients.errors import InfrastructureError, ServiceError
 
 REFUSED = "refused.jsonl"
 """Beside the rows: the episodes that have none, and why."""

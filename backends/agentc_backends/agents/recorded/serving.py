@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
-from agentc_backends.servers.process import listen
+from agentc_backends.server_process import listen
 
 _GRACE_S = 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agentc_backends.agents.client.refusals import read_refusal
 from agentc_backends.agents.recorded.exchange import Exchange, Message
+from agentc_backends.clients.refusals import read_refusal
 
 _EXCERPT = 300
 

@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agentc_backends.agents.client.guard import Guard
-from agentc_backends.agents.client.leased import token_of
-from agentc_backends.agents.client.limits import RateLimits, RequestGate
-from agentc_backends.agents.client.refusals import read_refusal
-from agentc_backends.agents.client.routing import ranked
-from agentc_backends.agents.client.transport import Timeouts
+from agentc_backends.clients.guard import Guard
+from agentc_backends.clients.leased import token_of
+from agentc_backends.clients.limits import RateLimits, RequestGate
+from agentc_backends.clients.refusals import read_refusal
+from agentc_backends.clients.routing import ranked
+from agentc_backends.clients.transport import Timeouts
 from agentc_backends.http_library import httpx2
 
 _PATH = "/v1/chat/completions"

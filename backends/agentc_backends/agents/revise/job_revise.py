@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agentc.runtime.program import Job, JobConfig, read_rows, write_json, write_rows
+from agentc.program.job import Job, JobConfig, read_rows, write_json, write_rows
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.prompt import OBSERVATION_PREFIX
 from agentc_backends.agents.revise.collect import SPLICED, collect
@@ -26,7 +26,7 @@ from agentc_backends.agents.revise.rules import (
 )
 from agentc_backends.agents.revise.serving import connect
 from agentc_backends.agents.revise.trees import RevisionTree, read_trees
-from agentc_backends.results.inference.measured import JUDGED_BY
+from agentc_backends.statistics.measured import JUDGED_BY
 
 
 async def revise(job: Job) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.episode import Policy, Reply
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.runner import Lost, until_answered
 from agentc_backends.agents.revise.rules import JudgeRules
 from agentc_backends.agents.revise.trees import ReplyNode, RevisionTree, Steps
 from agentc_backends.agents.revise.verdicts import Verdict, published_verdict, strict_verdict
+from agentc_backends.clients.errors import ContextOverflowError
 
 OPENING = """\
 You check the work of an agent that solves a task step by step. You are shown the task, a log of \

@@ -6,9 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import InfrastructureError
-from agentc_backends.agents.client.leased import chat_client, environment_client
+from agentc.program.job import Job
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import ErrorBudgetError
 from agentc_backends.agents.common.journal import Journal
@@ -18,6 +16,8 @@ from agentc_backends.agents.revise.pairs import Pair
 from agentc_backends.agents.revise.replay import Replayer, Trial
 from agentc_backends.agents.revise.rules import JudgeRules, ReviseRules
 from agentc_backends.agents.revise.splice import shared_length
+from agentc_backends.clients.errors import InfrastructureError
+from agentc_backends.clients.leased import chat_client, environment_client
 
 _HOPELESS = 20
 """So many pairs lost beyond the budget end the stage at once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, choice
-from agentc.runtime.lease_roles import LeaseRole
+from agentc.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
     PROMPT_PER_ATTEMPT,
     environment_leases,

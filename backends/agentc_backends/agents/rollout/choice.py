@@ -14,14 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import (
-    ContextOverflowError,
-    InfrastructureError,
-    ServiceError,
-    without_words,
-)
-from agentc_backends.agents.client.leased import chat_client
+from agentc.program.job import Job
 from agentc_backends.agents.common.advantage import Normalisation, advantage
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy
 from agentc_backends.agents.common.episode import Reply, ReplyChoice
@@ -30,6 +23,13 @@ from agentc_backends.agents.common.prompt import Message, seen_messages
 from agentc_backends.agents.common.score import Scorer, turn_scores
 from agentc_backends.agents.common.seeds import draw_seed
 from agentc_backends.agents.common.shown import CandidatePrompt, read_critic, shown_to_critic
+from agentc_backends.clients.errors import (
+    ContextOverflowError,
+    InfrastructureError,
+    ServiceError,
+    without_words,
+)
+from agentc_backends.clients.leased import chat_client
 
 Row = dict[str, Any]
 _T = TypeVar("_T")

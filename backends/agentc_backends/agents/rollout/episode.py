@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.common.episode import (
     Attempt,
     End,
@@ -22,6 +21,7 @@ from agentc_backends.agents.common.prompt import observation_message
 from agentc_backends.agents.common.seeds import turn_seed
 from agentc_backends.agents.rollout.prefix_replay import ReplayRules, replay_prefix
 from agentc_backends.agents.rollout.turns import TurnRules, action_of
+from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 _WITHOUT = ReplayRules()
 

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
-from agentc.runtime.program import Job, write_rows
-from agentc_backends.agents.client.errors import InfrastructureError
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.behind import Divergences, facts_behind, job_prefixes
 from agentc_backends.agents.common.connect import Servers, connect
@@ -25,6 +24,7 @@ from agentc_backends.agents.rollout.choice import choice_facts, chosen_by
 from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
 from agentc_backends.agents.rollout.prefix_replay import ReplayRules
 from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.clients.errors import InfrastructureError
 
 
 async def roll_out(job: Job) -> None:

@@ -8,10 +8,10 @@ import math
 from typing import Any, Protocol, TypeAlias
 
 from agentc.runtime.contracts.turn_contracts import candidate_seed
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.common.episode import Reply
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.agents.sample.draw import SampleRules, Turn
+from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 Row: TypeAlias = dict[str, Any]
 

@@ -10,9 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from agentc.runtime.program import Job, write_rows
-from agentc_backends.agents.client.errors import InfrastructureError
-from agentc_backends.agents.client.leased import chat_client
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
@@ -22,6 +20,8 @@ from agentc_backends.agents.common.rest import WorkProgress, play_rest
 from agentc_backends.agents.common.runner import Row
 from agentc_backends.agents.sample.candidates import candidates_of, turn_row
 from agentc_backends.agents.sample.draw import DrawCounts, SampleRules, Turn, drawn_turns
+from agentc_backends.clients.errors import InfrastructureError
+from agentc_backends.clients.leased import chat_client
 
 _COUNTED = (
     *("replies", "unique", "alike", "taken_drawn"),

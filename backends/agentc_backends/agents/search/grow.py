@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.episode import (
     EpisodeRules,
     Policy,
@@ -51,6 +50,7 @@ from agentc_backends.agents.search.reach import (
 )
 from agentc_backends.agents.search.root import GivenTurn, TreeRoot
 from agentc_backends.agents.search.tree import End, Tree, TreeNode
+from agentc_backends.clients.errors import ContextOverflowError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc.runtime.program import Job, write_rows
-from agentc_backends.agents.client.errors import InfrastructureError
+from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.behind import Divergences, facts_behind, job_prefixes
 from agentc_backends.agents.common.connect import Servers, connect
@@ -27,6 +26,7 @@ from agentc_backends.agents.search.budget import RequestBudget
 from agentc_backends.agents.search.grow import ReachRules, SearchRules, TreeSearch
 from agentc_backends.agents.search.reach import Copying
 from agentc_backends.agents.search.root import TreeRoot, roots_at, roots_behind
+from agentc_backends.clients.errors import InfrastructureError
 
 _ON_OVERFLOW = (
     "`on_overflow: error` makes that a failure of the stage; `drop_oldest` forgets the oldest "

@@ -14,11 +14,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from agentc_backends.agents.client.errors import InfrastructureError
 from agentc_backends.agents.common.episode import Step
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.same_state import Same
 from agentc_backends.agents.search.budget import RequestBudget
+from agentc_backends.clients.errors import InfrastructureError
 
 Path: TypeAlias = tuple[str, ...]
 Copying: TypeAlias = Literal["snapshot", "fork", "replay"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.leased import chat_client
+from agentc.program.job import Job
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
 from agentc_backends.agents.common.episode import Attempt
@@ -23,6 +22,7 @@ from agentc_backends.agents.recorded.recorder import recording
 from agentc_backends.agents.verifiers.home import settle
 from agentc_backends.agents.verifiers.play import TasksetStage, play
 from agentc_backends.agents.verifiers.world import opened
+from agentc_backends.clients.leased import chat_client
 
 
 async def play_taskset(job: Job) -> None:

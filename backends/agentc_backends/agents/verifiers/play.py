@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentc_backends.agents.client.errors import ContextOverflowError, InfrastructureError
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Step
 from agentc_backends.agents.common.failures import FatalError
@@ -20,6 +19,7 @@ from agentc_backends.agents.recorded.published import UNPROVED, proved
 from agentc_backends.agents.recorded.recorder import Recorder
 from agentc_backends.agents.recorded.session import RecordedSession
 from agentc_backends.agents.verifiers.world import TasksetOutcome, TasksetWorld
+from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import read_rows
+from agentc.program.job import read_rows
 from agentc_backends.data.chat.privileged import (
     FIRST_MESSAGE,
     Message,

@@ -2,7 +2,7 @@
 control tokens is cut into tokens once.
 
 A tokenizer cuts a text at its added tokens before anything else, and then each piece by itself, so
-that pieces that are known need not be looked at again. Neighbour: `servers/openai_api/chat_text`.
+that pieces that are known need not be looked at again. Neighbour: `openai_api/chat_text`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.tokens import Encoded, Encoder
 
 IGNORED = -100

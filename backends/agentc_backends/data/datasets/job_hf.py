@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path, PurePosixPath
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc_backends.data.datasets.conversations import ReadRules
 from agentc_backends.data.datasets.records import DatasetError
 from agentc_backends.data.datasets.writing import write_conversations

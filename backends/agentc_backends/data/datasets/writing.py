@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentc.runtime.program import Job, write_rows
+from agentc.program.job import Job, write_rows
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
 from agentc_backends.data.datasets.records import read_records
 

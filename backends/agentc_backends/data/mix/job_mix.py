@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import load_job, read_rows, write_rows
+from agentc.program.job import load_job, read_rows, write_rows
 from agentc_backends.data.mix.share import MixError, ShareRules, mix
 
 

@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
     check_directory,

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+from agentc.program.job import Job, load_job
 from agentc.runtime.model_folder.folder import ADAPTER_FILE
-from agentc.runtime.program import Job, load_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.adopt import WANTED, adopt
 from agentc_backends.data.models.checkpoint import (

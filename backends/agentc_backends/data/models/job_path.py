@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc.runtime.store.content import content_digest
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.adopt import adopt

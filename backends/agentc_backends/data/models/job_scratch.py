@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc_backends.data.chat.formats import FormatError, format_named
 from agentc_backends.data.chat.line_ends import ends_of_format
 from agentc_backends.data.models.checkpoint import (

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agentc.runtime.program import load_job, read_rows, write_rows
+from agentc.program.job import load_job, read_rows, write_rows
 from agentc_backends.data.pair.contrast import build_pairs
 from agentc_backends.data.pair.rules import PairError, PairRules
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from agentc.runtime.program import load_job
+from agentc.program.job import load_job
 
 _OF_THE_RUN = ("run.json", "curve.jsonl", "episodes.jsonl", "evaluations.jsonl")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import each_row, load_job, write_rows
+from agentc.program.job import each_row, load_job, write_rows
 from agentc_backends.data.ranked.pairs import RankedRules, ranked_pairs
 
 _MANY = 0.5

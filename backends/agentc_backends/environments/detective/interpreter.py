@@ -17,7 +17,7 @@ import signal
 import sys
 from typing import Any
 
-from agentc.runtime.software.imported import report
+from agentc.program.imported import report
 from agentc_backends.environments.detective.machine import GameMachine, GameReply, StateError
 
 _MOST_BYTES = 1 << 20

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentc.runtime.machine.process import die_with_parent
+from agentc.program.child import die_with_parent
 
 ALLOW = "AGENTC_ALLOW_LAUNCH"
 """Environment variable that must be 1 for a spec's command to be run."""

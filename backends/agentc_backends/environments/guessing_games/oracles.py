@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from agentc_backends.agents.client.errors import EchoedSecretError
-from agentc_backends.agents.client.guard import Guard
+from agentc_backends.clients.errors import EchoedSecretError
+from agentc_backends.clients.guard import Guard
 from agentc_backends.environments.guessing_games.expert import Table
 from agentc_backends.environments.guessing_games.questions import asked
 from agentc_backends.environments.server.asked_model import AskedModel

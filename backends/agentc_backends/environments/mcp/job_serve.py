@@ -21,7 +21,7 @@ from agentc_backends.environments.mcp.settings import McpSettings
 from agentc_backends.environments.mcp.tasks import read_tasks
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments, spec_content
-from agentc_backends.servers.process import REFUSED
+from agentc_backends.server_process import REFUSED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,9 +3,9 @@ model."""
 
 from __future__ import annotations
 
-from agentc_backends.agents.client.embeddings import EmbeddingClient
-from agentc_backends.agents.client.errors import ServiceError
-from agentc_backends.agents.client.leased import embedding_client
+from agentc_backends.clients.embeddings import EmbeddingClient
+from agentc_backends.clients.errors import ServiceError
+from agentc_backends.clients.leased import embedding_client
 from agentc_backends.environments.server.asked_loop import AskedLoop
 from agentc_backends.environments.server.asked_model import asked_lease
 from agentc_backends.environments.server.environment import EnvironmentFailure

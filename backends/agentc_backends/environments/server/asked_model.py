@@ -2,7 +2,7 @@
 
 The environment's declaration says so by `simulators`, its lease by `needs`; the model never sees
 the agent's tokens, and the agent's process learns nothing of the model. Neighbours: `workers.py`,
-whose threads ask; `asked_encoder.py`, its sibling; `agents/client`, which sends.
+whose threads ask; `asked_encoder.py`, its sibling; `clients`, which sends.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.agents.client.chat import ChatClient, ChatReply
-from agentc_backends.agents.client.errors import ServiceError, without_words
-from agentc_backends.agents.client.leased import chat_client
+from agentc_backends.clients.chat import ChatClient, ChatReply
+from agentc_backends.clients.errors import ServiceError, without_words
+from agentc_backends.clients.leased import chat_client
 from agentc_backends.environments.server.asked_loop import AskedLoop
 from agentc_backends.environments.server.environment import EnvironmentFailure
 

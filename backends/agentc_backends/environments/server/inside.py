@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from agentc_backends.agents.client.environment import StepResult, step_result
-from agentc_backends.agents.client.errors import (
+from agentc_backends.clients.environment import StepResult, step_result
+from agentc_backends.clients.errors import (
     BadRequestError,
     EnvironmentServerError,
     InfrastructureError,

@@ -22,7 +22,7 @@ from agentc_backends.environments.server.application import (
 from agentc_backends.environments.server.environment import Environment
 from agentc_backends.environments.server.settings import PRIVILEGED
 from agentc_backends.environments.server.wire import MAX_BODY_BYTES
-from agentc_backends.servers.process import (
+from agentc_backends.server_process import (
     REFUSED,
     AnnouncedServer,
     add_address_arguments,

@@ -47,7 +47,7 @@ def program(
     def main(arguments: Sequence[str] | None = None) -> int:
         # Here, so that a job that opens the environment itself, or a declaration, needs no server.
         from agentc_backends.environments.server.process import serve
-        from agentc_backends.servers.process import REFUSED
+        from agentc_backends.server_process import REFUSED
 
         refused: tuple[type[Exception], ...] = (ValueError, *refusals)
         try:

@@ -20,8 +20,8 @@ from agentc_backends.environments.foreign.reward_fields import (
 from agentc_backends.environments.foreign.task_lists import expected_numbers, read_splits
 from agentc_backends.environments.server.splits import SplitError, fold_numbers
 from agentc_backends.environments.verifiers.settings import TasksetSettings
-from agentc_backends.scripts.files import texts_of, told_files
 from agentc_backends.software import VERIFIERS
+from agentc_backends.user_files.files import texts_of, told_files
 
 
 def _lease(options: OptionView) -> LeaseDraft:

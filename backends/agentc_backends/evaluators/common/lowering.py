@@ -1,6 +1,6 @@
 """A benchmark stage as two jobs: the evaluator's, in software of its own, which gives a score of
 every sample, and one that makes metrics of them, so that another `confidence` asks no model.
-Neighbour: `scripts/files.py`, files of a user's own in a plan."""
+Neighbour: `user_files/files.py`, files of a user's own in a plan."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from agentc.backend_api import (
 )
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
 from agentc.kinds.field import Field, Json
-from agentc_backends.scripts.files import names_in, place_of, range_of, texts_of, told_files
 from agentc_backends.software import LIGHT
+from agentc_backends.user_files.files import names_in, place_of, range_of, texts_of, told_files
 
 _PART = "scores"
 _FILES = frozenset({".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl"})

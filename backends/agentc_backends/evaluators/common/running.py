@@ -1,6 +1,6 @@
 """Runs an evaluator as a command in its own process, told where the leased server is.
 
-Neighbours: `agents/client/leased.py` (what a lease is asked with), `scripts/stage/job_script.py`
+Neighbours: `clients/leased.py` (what a lease is asked with), `scripts/stage/job_script.py`
 (files of a stage, laid out).
 """
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agentc.runtime.machine.process import die_with_parent
-from agentc.runtime.program import Job, load_job
-from agentc_backends.agents.client.leased import token_of
+from agentc.program.child import die_with_parent
+from agentc.program.job import Job, load_job
+from agentc_backends.clients.leased import token_of
 from agentc_backends.evaluators.common.samples import Evaluated, EvaluatorError, write_evaluated
-from agentc_backends.scripts.laid_out import lay_out
+from agentc_backends.user_files.layout import lay_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentc.runtime.program import Job, write_json, write_rows
+from agentc.program.job import Job, write_json, write_rows
 
 ABOUT = "evaluator.json"
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 
-from agentc.runtime.program import Job, write_json
+from agentc.program.job import Job, write_json
 from agentc_backends.evaluators.common.running import ModelServer, run_command, run_evaluator
 from agentc_backends.evaluators.common.samples import Evaluated
 from agentc_backends.evaluators.inspect_ai.command import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.evaluators.common.running import ModelServer, run_command, run_evaluator
 from agentc_backends.evaluators.common.samples import Evaluated, EvaluatorError
 from agentc_backends.evaluators.lm_eval.command import LmEvalRules, lm_eval_command

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import each_row, read_json
+from agentc.program.job import each_row, read_json
 from agentc_backends.evaluators.common.samples import (
     Evaluated,
     EvaluatorError,

@@ -8,14 +8,14 @@ from typing import Any
 from agentc_backends.agents.evaluate.attempts import best_of_rows
 from agentc_backends.agents.evaluate.metrics import mean_of
 from agentc_backends.agents.evaluate.protocols import told_apart
-from agentc_backends.results.inference.described import described_difference, holm
-from agentc_backends.results.inference.scores import (
+from agentc_backends.statistics.described import described_difference, holm
+from agentc_backends.statistics.scores import (
     Metrics,
     bounds_of,
     bounds_of_difference,
     read_scores,
 )
-from agentc_backends.results.inference.wins import BOUNDS, described_wins, read_wins
+from agentc_backends.statistics.wins import BOUNDS, described_wins, read_wins
 
 TEST = "score test with Student's quantiles, and exact sign flips where few tasks moved"
 

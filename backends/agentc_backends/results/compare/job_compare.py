@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from agentc.program.job import load_job, write_json
 from agentc.runtime.health import is_unmoved
-from agentc.runtime.program import load_job, write_json
 from agentc_backends.results.compare.comparison import ComparisonError, compare
 from agentc_backends.results.compare.revisions import compare_revisions
-from agentc_backends.results.inference.measured import read_metrics
+from agentc_backends.statistics.measured import read_metrics
 
 
 def main() -> int:

@@ -9,13 +9,13 @@ from typing import Any
 from agentc_backends.agents.evaluate.metrics import mean_of
 from agentc_backends.agents.evaluate.protocols import told_apart
 from agentc_backends.results.compare.comparison import TEST, adjust, difference_of
-from agentc_backends.results.inference.revisions import (
+from agentc_backends.statistics.revisions import (
     REVISED,
     REVISION_LENGTH,
     REVISION_SCORES,
     tasks_with,
 )
-from agentc_backends.results.inference.scores import Metrics
+from agentc_backends.statistics.scores import Metrics
 
 
 def compare_revisions(

@@ -14,7 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentc_backends.results.inference.passages import (
+from agentc_backends.results.judge.rules import (
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    WITHIN_NOISE,
+    Claim,
+)
+from agentc_backends.statistics.passages import (
     COUNTED,
     CurvePoint,
     KnownWithin,
@@ -29,13 +36,6 @@ from agentc_backends.results.inference.passages import (
     over_runs,
     points_of_start,
     ratio,
-)
-from agentc_backends.results.judge.rules import (
-    NOT_JUDGED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    WITHIN_NOISE,
-    Claim,
 )
 
 Pair = tuple[Mapping[str, Any], Mapping[str, Any] | None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from agentc.runtime.program import load_job, write_json
-from agentc_backends.results.inference.measured import read_metrics
+from agentc.program.job import load_job, write_json
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.statistics.measured import read_metrics
 
 
 def main() -> int:

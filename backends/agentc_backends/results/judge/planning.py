@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from agentc_backends.results.inference.pooled import Pooled
-from agentc_backends.results.inference.printed import Printed
-from agentc_backends.results.inference.scores import Estimate
-from agentc_backends.results.inference.student import t_quantile
 from agentc_backends.results.judge.rules import VerdictRules
+from agentc_backends.statistics.pooled import Pooled
+from agentc_backends.statistics.printed import Printed
+from agentc_backends.statistics.scores import Estimate
+from agentc_backends.statistics.student import t_quantile
 
 
 def chance_to_reproduce(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
-from agentc_backends.results.inference.student import t_quantile
+from agentc_backends.statistics.student import t_quantile
 
 Claim: TypeAlias = Mapping[str, Any]
 

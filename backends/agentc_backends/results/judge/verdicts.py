@@ -11,13 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentc_backends.agents.evaluate.protocols import told_apart
-from agentc_backends.results.inference.described import described, described_difference, holm
-from agentc_backends.results.inference.pooled import Pooled
-from agentc_backends.results.inference.printed import Printed, interval_of_difference
-from agentc_backends.results.inference.revisions import REVISION_SCORES, tasks_with
-from agentc_backends.results.inference.sample import Sample
-from agentc_backends.results.inference.scores import Estimate, Metrics, read_scores
-from agentc_backends.results.inference.wins import WIN_RATE, described_wins, read_wins
 from agentc_backends.results.judge.curves import judge_curves
 from agentc_backends.results.judge.planning import chance_to_reproduce, tolerance_needed
 from agentc_backends.results.judge.rules import (
@@ -29,6 +22,13 @@ from agentc_backends.results.judge.rules import (
     VerdictRules,
 )
 from agentc_backends.results.judge.wording import explain
+from agentc_backends.statistics.described import described, described_difference, holm
+from agentc_backends.statistics.pooled import Pooled
+from agentc_backends.statistics.printed import Printed, interval_of_difference
+from agentc_backends.statistics.revisions import REVISION_SCORES, tasks_with
+from agentc_backends.statistics.sample import Sample
+from agentc_backends.statistics.scores import Estimate, Metrics, read_scores
+from agentc_backends.statistics.wins import WIN_RATE, described_wins, read_wins
 
 UNMET = "other tasks"
 """Why a claim with conditions that do not hold is not judged; the conditions follow."""

@@ -1,6 +1,6 @@
 """The page's tables for other programs: what `tables.json` holds, and links that need no network.
 
-Numbers are those of the page before they are rounded. `agentc.runtime.result_tables` writes them
+Numbers are those of the page before they are rounded. `agentc.result_tables` writes them
 as CSV, LaTeX and JSON.
 """
 
@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agentc.runtime.result_tables import ColumnKind, ResultTable, table_text
+from agentc.result_tables import ColumnKind, ResultTable, table_text
 from agentc_backends.results.report import claims, costs, searches, sweep, tables, turns
 from agentc_backends.results.report.collect import Collection
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from agentc.runtime.layers import Box, Edge, Point, place_boxes
+from agentc.graph.layers import Box, Edge, Point, place_boxes
 from agentc_backends.results.report.collect import Collection, ExperimentJob
 from agentc_backends.results.report.tables import anchor
 

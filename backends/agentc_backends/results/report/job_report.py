@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from agentc.runtime.program import load_job, write_json
-from agentc.runtime.result_tables import TABLES_FILE, tables_text
+from agentc.program.job import load_job, write_json
+from agentc.result_tables import TABLES_FILE, tables_text
 from agentc_backends.results.report.collect import collect
 from agentc_backends.results.report.exports import result_tables
 from agentc_backends.results.report.page import render_page

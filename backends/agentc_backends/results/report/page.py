@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from agentc.runtime.result_tables import ResultTable
+from agentc.result_tables import ResultTable
 from agentc_backends.results.report import (
     browser,
     charts,

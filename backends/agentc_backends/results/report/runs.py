@@ -12,10 +12,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc_backends.results.inference.student import t_quantile
 from agentc_backends.results.report.collect import Collection, ExperimentJob, read_lines
 from agentc_backends.results.report.figures import PlotLine, line_chart
 from agentc_backends.results.report.sweep import seed_axes
+from agentc_backends.statistics.student import t_quantile
 
 _BY = (
     ("trajectories", "trajectories"),

@@ -1,7 +1,7 @@
 """One table over a sweep: evaluations pooled over seeds, a row for each other cell.
 
 Differences are paired by seed and task. What one seed and many tasks, or many seeds, say of the
-mean is what `agentc_backends.results.inference` says of claims and comparisons too.
+mean is what `agentc_backends.statistics` says of claims and comparisons too.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentc_backends.agents.evaluate.attempts import best_of_rows
-from agentc_backends.results.inference.described import described, described_difference, holm
-from agentc_backends.results.inference.scores import (
+from agentc_backends.results.report.collect import Collection
+from agentc_backends.results.report.tables import mean_score, scale_of
+from agentc_backends.statistics.described import described, described_difference, holm
+from agentc_backends.statistics.scores import (
     Metrics,
     Run,
     bounds_of,
     bounds_of_difference,
     read_scores,
 )
-from agentc_backends.results.report.collect import Collection
-from agentc_backends.results.report.tables import mean_score, scale_of
 
 CONFIDENCE = 0.95
 _SCORE = "reward"

@@ -9,14 +9,14 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
 from agentc.kinds.field import Json
 from agentc.kinds.script import PRODUCTS
-from agentc_backends.scripts.files import range_of, told_files
-from agentc_backends.scripts.program_files import (
+from agentc_backends.software import LIGHT
+from agentc_backends.user_files.files import range_of, told_files
+from agentc_backends.user_files.program import (
     header_of,
     program_files,
     program_software,
     program_words,
 )
-from agentc_backends.software import LIGHT
 
 _PART = "scores"
 _MODULE = "agentc_backends.scripts.stage"

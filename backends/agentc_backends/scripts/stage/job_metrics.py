@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from agentc.runtime.program import load_job, read_rows, write_json
+from agentc.program.job import load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import mean_of
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.machine.process import die_with_parent
-from agentc.runtime.program import Job, each_row, load_job, read_json, write_json
-from agentc.runtime.sandbox.no_network import NoNetworkError, refusing_network
-from agentc_backends.scripts.laid_out import lay_out
+from agentc.program.child import die_with_parent
+from agentc.program.job import Job, each_row, load_job, read_json, write_json
+from agentc.program.no_network import NoNetworkError, refusing_network
+from agentc_backends.user_files.layout import lay_out
 
 VARIABLE = "AGENTC_STAGE"
 """Holds the path of the JSON file that tells a script of its stage."""

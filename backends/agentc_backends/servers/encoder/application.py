@@ -18,11 +18,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from agentc_backends.openai_api.access import TokenGate
+from agentc_backends.openai_api.replies import JsonReply, error_reply
+from agentc_backends.openai_api.values import ApiError, refuse_unknown, require_model
+from agentc_backends.openai_api.wire import read_object
 from agentc_backends.servers.encoder.served_encoder import PictureError
-from agentc_backends.servers.openai_api.access import TokenGate
-from agentc_backends.servers.openai_api.replies import JsonReply, error_reply
-from agentc_backends.servers.openai_api.values import ApiError, refuse_unknown, require_model
-from agentc_backends.servers.openai_api.wire import read_object
 
 MOST_PICTURES = 16
 _FIELDS = frozenset({"model", "images"})

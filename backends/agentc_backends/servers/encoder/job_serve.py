@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agentc_backends.servers.openai_api.process import add_process_arguments, begin
+from agentc_backends.openai_api.process import add_process_arguments, begin
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,9 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Before torch is imported: OpenMP reads it once.
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from agentc_backends.openai_api.process import serve
     from agentc_backends.servers.encoder.application import create_app
     from agentc_backends.servers.encoder.served_encoder import ServedEncoder
-    from agentc_backends.servers.openai_api.process import serve
 
     try:
         encoder = ServedEncoder(options.model)

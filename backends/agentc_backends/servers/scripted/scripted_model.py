@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentc_backends.data.chat.tool_calls import plain_messages
-from agentc_backends.servers.openai_api.text_model import Choice, Sampling, TokenScore, Told
+from agentc_backends.openai_api.text_model import Choice, Sampling, TokenScore, Told
 from agentc_backends.servers.scripted.rules import ReplyRule, choose_reply
 
 _END = 256

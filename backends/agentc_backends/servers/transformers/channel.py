@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentc_backends.servers.openai_api.text_model import TokenScore
+from agentc_backends.openai_api.text_model import TokenScore
 
 _LENGTH = struct.Struct("<Q")
 

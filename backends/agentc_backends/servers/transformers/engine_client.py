@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from agentc_backends.servers.openai_api.text_model import ServerStoppedError, Told
+from agentc_backends.openai_api.text_model import ServerStoppedError, Told
 from agentc_backends.servers.transformers.channel import (
     Cancel,
     DrawnToken,

@@ -20,9 +20,19 @@ from functools import partial
 import numpy
 import torch
 
-from agentc.runtime.machine.process import die_with_parent
-from agentc.runtime.software.imported import report
-from agentc_backends.servers.openai_api.text_model import TokenScore
+from agentc.program.child import die_with_parent
+from agentc.program.imported import report
+from agentc_backends.engine.checkpoint import Checkpoint, load_checkpoint
+from agentc_backends.engine.engine import (
+    Action,
+    ClosedError,
+    Engine,
+    EngineLimits,
+    Ongoing,
+)
+from agentc_backends.engine.guide import Guide, Guides
+from agentc_backends.engine.reply_text import stop_test
+from agentc_backends.openai_api.text_model import TokenScore
 from agentc_backends.servers.transformers.channel import (
     Cancel,
     DrawnToken,
@@ -34,16 +44,6 @@ from agentc_backends.servers.transformers.channel import (
     Unpacker,
     packed,
 )
-from agentc_backends.servers.transformers.checkpoint import Checkpoint, load_checkpoint
-from agentc_backends.servers.transformers.engine import (
-    Action,
-    ClosedError,
-    Engine,
-    EngineLimits,
-    Ongoing,
-)
-from agentc_backends.servers.transformers.guide import Guide, Guides
-from agentc_backends.servers.transformers.reply_text import stop_test
 
 _PIECE = 1 << 20
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentc_backends.servers.openai_api.process import add_process_arguments, begin
+from agentc_backends.openai_api.process import add_process_arguments, begin
 
 if TYPE_CHECKING:
     from agentc_backends.servers.transformers.reranked import Reranked
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace, token: str | None) -> int:
-    from agentc_backends.servers.openai_api.application import create_app
-    from agentc_backends.servers.openai_api.process import serve
-    from agentc_backends.servers.transformers.engine import EngineLimits
+    from agentc_backends.engine.engine import EngineLimits
+    from agentc_backends.openai_api.application import create_app
+    from agentc_backends.openai_api.process import serve
     from agentc_backends.servers.transformers.engine_client import EngineClient, EngineEndedError
     from agentc_backends.servers.transformers.engine_process import EngineSettings
     from agentc_backends.servers.transformers.served_model import ServedModel

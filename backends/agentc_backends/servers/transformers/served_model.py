@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.openai_api.text_model import (
+from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.guide import check_grammar
+from agentc_backends.engine.reply_text import before_stops, decode
+from agentc_backends.openai_api.chat_text import ChatText
+from agentc_backends.openai_api.text_model import (
     Choice,
     ReplyFailedError,
     Sampling,
@@ -22,10 +25,7 @@ from agentc_backends.servers.openai_api.text_model import (
     Told,
 )
 from agentc_backends.servers.transformers.channel import EngineTask, Loaded, Result
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
 from agentc_backends.servers.transformers.engine_client import EngineClient
-from agentc_backends.servers.transformers.guide import check_grammar
-from agentc_backends.servers.transformers.reply_text import before_stops, decode
 
 if TYPE_CHECKING:
     from agentc_backends.servers.transformers.reranked import Reranked

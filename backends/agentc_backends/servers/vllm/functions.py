@@ -15,9 +15,9 @@ from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.chat.tool_calls import plain_messages
 from agentc_backends.data.chat.tool_templates import TemplateTools
-from agentc_backends.servers.openai_api.conversation import messages
-from agentc_backends.servers.openai_api.tools import read_tool_use
-from agentc_backends.servers.openai_api.values import refused
+from agentc_backends.openai_api.conversation import messages
+from agentc_backends.openai_api.tools import read_tool_use
+from agentc_backends.openai_api.values import refused
 
 
 def format_tools(model: Path) -> TemplateTools:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+from agentc.program.imported import report_at_exit
 from agentc.runtime.machine.prologue import memory_limit
-from agentc.runtime.software.imported import report_at_exit
 from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.servers.vllm.machine import prepared, require_memory

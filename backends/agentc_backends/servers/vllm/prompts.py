@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.servers.openai_api.conversation import messages
-from agentc_backends.servers.openai_api.values import refused
+from agentc_backends.openai_api.conversation import messages
+from agentc_backends.openai_api.values import refused
 
 _OTHERS = (
     *("chat_template", "chat_template_kwargs", "documents", "echo"),
@@ -45,7 +45,7 @@ def chat_text(model: Path) -> Chat:
     """The chat format of a checkpoint, with its tokenizer."""
     from transformers import AutoTokenizer
 
-    from agentc_backends.servers.openai_api.chat_text import ChatText
+    from agentc_backends.openai_api.chat_text import ChatText
 
     tokenizer = AutoTokenizer.from_pretrained(str(model), trust_remote_code=False)
     return ChatText(str(model), tokenizer)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agentc.runtime.program import Job, write_json
+from agentc.program.job import Job, write_json
 from agentc_backends.trainers.common.endings import TrainingOutOfTimeError
 from agentc_backends.trainers.common.processes import agreed, first_process, wait_for_all
 from agentc_backends.trainers.common.saves import checkpoint_bytes, first_save_seconds, save_due

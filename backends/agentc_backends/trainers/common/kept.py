@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.models.checkpoint import WEIGHT_SUFFIXES, companion_files
 from agentc_backends.data.models.scored_rows import SCORED_FILE
 

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from agentc.runtime.machine import process, rendezvous
+from agentc.program.child import die_with_parent
+from agentc.runtime.machine import rendezvous
 
 
 def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
@@ -54,7 +55,7 @@ def die_with_launcher() -> None:
     """In a worker: ask the kernel to kill this process when the launcher dies. Workers live in
     sessions of their own, so a signal to the job's process group does not reach them."""
     if _launched():
-        process.die_with_parent(signal.SIGKILL)
+        die_with_parent(signal.SIGKILL)
 
 
 def end_worker(status: int) -> None:

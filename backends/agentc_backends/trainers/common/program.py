@@ -10,8 +10,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
+from agentc.program.job import Job, load_job
 from agentc.runtime.machine.rendezvous import RendezvousError
-from agentc.runtime.program import Job, load_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import NoRowsError, RowCounts, RowsError
 from agentc_backends.data.models.checkpoint import (

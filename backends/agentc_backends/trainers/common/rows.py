@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agentc.runtime.program import Job, JobConfig, read_rows
+from agentc.program.job import Job, JobConfig, read_rows
 from agentc_backends.data.chat.best import best_of_all, best_of_tasks
 from agentc_backends.data.chat.rows import NoRowsError, RowsError
 

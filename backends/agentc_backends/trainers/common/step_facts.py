@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agentc.runtime.program import JobConfig
+from agentc.program.job import JobConfig
 
 
 def step_facts(log: Path, max_grad_norm: float | None) -> dict[str, Any]:

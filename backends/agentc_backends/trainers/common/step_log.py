@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job, write_rows
+from agentc.program.job import Job, write_rows
 from agentc_backends.trainers.common.processes import first_process
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from agentc_backends.agents.client.errors import ContextOverflowError
 from agentc_backends.agents.common.episode import Reply, is_cut_by_context
 from agentc_backends.agents.common.prompt import Message
-from agentc_backends.servers.openai_api.chat_text import ChatText
-from agentc_backends.servers.transformers.reply_text import before_stops, decode, stop_test
+from agentc_backends.clients.errors import ContextOverflowError
+from agentc_backends.engine.reply_text import before_stops, decode, stop_test
+from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.best_of import BestOf
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampled, Sampler
 

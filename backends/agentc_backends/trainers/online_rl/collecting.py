@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 import numpy
 
-from agentc.runtime.program import Job
-from agentc_backends.agents.client.errors import InfrastructureError
+from agentc.program.job import Job
 from agentc_backends.agents.common.connect import Servers
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules
 from agentc_backends.agents.common.runner import Hooks, Row, run_episodes
 from agentc_backends.agents.common.seeds import episode_seed
 from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
 from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.clients.errors import InfrastructureError
 from agentc_backends.trainers.online_rl.acting import LivePolicy
 from agentc_backends.trainers.online_rl.played import with_turns
 from agentc_backends.trainers.online_rl.replay import key_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.data.models.checkpoint import companion_files
 from agentc_backends.trainers.online_rl.reading import EncoderReader, Pool, Translate

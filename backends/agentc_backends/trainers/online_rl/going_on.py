@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job, each_row
+from agentc.program.job import Job, each_row
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.trainers.online_rl.learner import Learner
 from agentc_backends.trainers.online_rl.loop import Beginning

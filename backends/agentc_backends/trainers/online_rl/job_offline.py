@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
-from agentc.runtime.program import Job, read_rows
+from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.data.chat.formats import FormatError
@@ -51,8 +51,8 @@ async def train(job: Job) -> None:
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
     from agentc_backends.data.chat.tokens import Encoder, chat_format_of
-    from agentc_backends.servers.transformers.checkpoint import context_of, ends_of, load_tokenizer
-    from agentc_backends.servers.transformers.reply_text import stop_test
+    from agentc_backends.engine.checkpoint import context_of, ends_of, load_tokenizer
+    from agentc_backends.engine.reply_text import stop_test
     from agentc_backends.trainers.online_rl.archer import CriticPhase
     from agentc_backends.trainers.online_rl.encoder_texts import encoder_of
     from agentc_backends.trainers.online_rl.learner import Learning

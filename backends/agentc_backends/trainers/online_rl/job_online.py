@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import read_rules, tasks_of
@@ -49,12 +49,12 @@ async def train(job: Job) -> None:
     require_gpus(job)
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
-    from agentc_backends.servers.openai_api.chat_text import ChatText
-    from agentc_backends.servers.transformers.checkpoint import (
+    from agentc_backends.engine.checkpoint import (
         context_of,
         ends_of,
         load_tokenizer,
     )
+    from agentc_backends.openai_api.chat_text import ChatText
     from agentc_backends.trainers.online_rl.acting import LivePolicy
     from agentc_backends.trainers.online_rl.collecting import ActingStage
     from agentc_backends.trainers.online_rl.encoder_texts import encoder_of, write_encoder

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import nn
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.agents.common.episode import Attempt
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.tasks import attempts_at

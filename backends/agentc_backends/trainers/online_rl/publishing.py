@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import each_row, write_json, write_rows
+from agentc.program.job import each_row, write_json, write_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,

@@ -16,7 +16,7 @@ from typing import Any
 from safetensors.torch import load_file
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.servers.transformers.checkpoint import load_tokenizer
+from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.best_of import RankWith
 from agentc_backends.trainers.online_rl.critic import Critic, critic_over
 from agentc_backends.trainers.online_rl.encoder_texts import untrained_encoder

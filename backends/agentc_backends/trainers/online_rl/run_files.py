@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import each_row, write_rows
+from agentc.program.job import each_row, write_rows
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.trainers.online_rl.run_state import RunPlace
 

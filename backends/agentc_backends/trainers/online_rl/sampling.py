@@ -15,9 +15,9 @@ from typing import Any
 import numpy
 import torch
 
-from agentc_backends.servers.transformers.checkpoint import Checkpoint, take_ragged
-from agentc_backends.servers.transformers.engine import Engine, EngineLimits, Ongoing
-from agentc_backends.servers.transformers.ragged import ATTENTION_NAME
+from agentc_backends.engine.checkpoint import Checkpoint, take_ragged
+from agentc_backends.engine.engine import Engine, EngineLimits, Ongoing
+from agentc_backends.engine.ragged import ATTENTION_NAME
 
 _TRAINED = "sdpa"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common.checkpoints import mark_whole
 from agentc_backends.trainers.common.deadline import Deadline
 from agentc_backends.trainers.common.divergence import not_updated, require_finite

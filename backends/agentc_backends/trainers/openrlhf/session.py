@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agentc.runtime.program import Job, JobConfig
+from agentc.program.job import Job, JobConfig
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side
 from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentc.runtime.program import Job, write_json
+from agentc.program.job import Job, write_json
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
 from agentc_backends.data.chat.privileged import FIRST_MESSAGE
 from agentc_backends.data.chat.rows import MaskRules, NoRowsError, Side, encode_pairs, joined

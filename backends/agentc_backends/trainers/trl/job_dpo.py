@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_pairs
 from agentc_backends.data.chat.tokens import load_encoder

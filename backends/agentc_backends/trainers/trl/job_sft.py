@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.rows import MaskRules, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer

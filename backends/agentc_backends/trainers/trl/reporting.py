@@ -9,7 +9,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common.checkpoints import mark_whole
 from agentc_backends.trainers.common.divergence import require_finite
 from agentc_backends.trainers.common.processes import first_process, wait_for_all

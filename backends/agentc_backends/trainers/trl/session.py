@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.rows import RowCounts, Side
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.checkpoint import companion_files, load_model

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.job_device import visible_device
 from agentc_backends.trainers.common.attention import attention_named, require_attention

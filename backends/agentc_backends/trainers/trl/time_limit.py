@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common.deadline import Deadline
 
 

@@ -19,7 +19,7 @@ from datasets import Dataset
 from trl import DPOTrainer, SFTTrainer
 from trl.trainer import dpo_trainer
 
-from agentc.runtime.program import write_json
+from agentc.program.job import write_json
 from agentc_backends.data.chat.rows import IGNORED
 from agentc_backends.trainers.common.order import StepSampler
 from agentc_backends.trainers.trl.laid_out import LaidOut

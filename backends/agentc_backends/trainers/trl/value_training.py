@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.rows import (
     MaskRules,
     NoRowsError,

@@ -6,7 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import Encoder, load_encoder

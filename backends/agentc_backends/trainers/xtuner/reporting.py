@@ -10,7 +10,7 @@ import torch
 from mmengine.dist import all_reduce
 from mmengine.hooks import Hook
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common.divergence import require_finite
 from agentc_backends.trainers.common.endings import TrainingDivergedError
 from agentc_backends.trainers.common.launch import die_with_launcher

@@ -12,7 +12,7 @@ from typing import Any
 from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook
 
-from agentc.runtime.program import Job
+from agentc.program.job import Job
 from agentc_backends.trainers.common.deadline import Deadline
 from agentc_backends.trainers.xtuner.schedule import BY_TIME
 from agentc_backends.trainers.xtuner.training import STOPPED

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentc.runtime.machine.process import die_with_parent
+from agentc.program.child import die_with_parent
 from agentc_backends.trainers.common.endings import TrainingFailedError
 
 TRAIN = "xtuner.tools.train"

@@ -26,9 +26,9 @@ from agentc.backend_api.parallel import GPU, MULTINODE, ONE_NODE, Room, allocati
 from agentc.ir.module import Module, Resource, Stage, Value
 from agentc.kinds.field import Json
 from agentc.kinds.groups import TRAINERS
+from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.passes.lowering.asked_servers import needless, undeclared_needs, wrongly_asked
 from agentc.plan.job import Lease
-from agentc.runtime.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.runtime.machine.device_shares import DeviceTaker
 from agentc.source.boundary import OutsideError
 from agentc.source.characters import strip_forbidden

@@ -12,10 +12,10 @@ from agentc.backend_api import JobDraft
 from agentc.ir.module import Stage
 from agentc.kinds.field import Json
 from agentc.kinds.groups import MODEL_MAKERS
+from agentc.lease_roles import is_model_server
 from agentc.passes.lowering.leases import holds_model
 from agentc.passes.lowering.setting_span import stage_span
 from agentc.plan.job import COMPUTE_CPUS, ResourceRequest, Resources
-from agentc.runtime.lease_roles import is_model_server
 
 RESOURCE_NAMES = ("cpus", "gpus", "mem_mb", "minutes")
 RETRIES, CARD, LOCAL = "retries", "gpu", "local"

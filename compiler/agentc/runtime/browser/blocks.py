@@ -5,7 +5,7 @@ The script calls methods by their prototypes: a page can give its parts the name
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 _MOST, _LONGEST = 1000, 500
 
@@ -48,12 +48,12 @@ class TextBlock(NamedTuple):
     y: float
     width: float
     height: float
-    color: Tuple[int, int, int]
-    background: Tuple[int, int, int]
+    color: tuple[int, int, int]
+    background: tuple[int, int, int]
     size: float
 
 
-def read_blocks(value: Any) -> Tuple[TextBlock, ...]:
+def read_blocks(value: Any) -> tuple[TextBlock, ...]:
     """Of what `MEASURE` gave. Raises ValueError, TypeError."""
     return tuple(
         TextBlock(
@@ -70,6 +70,6 @@ def read_blocks(value: Any) -> Tuple[TextBlock, ...]:
     )
 
 
-def _colour(parts: Any) -> Tuple[int, int, int]:
+def _colour(parts: Any) -> tuple[int, int, int]:
     red, green, blue = (round(float(part)) for part in parts)
     return red, green, blue

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 from agentc.runtime.sandbox.interpreter import NOBODY
 from agentc.runtime.sandbox.kinds import bubblewrap_version
@@ -77,7 +78,7 @@ def find_box(programs: Sequence[str] = PROGRAMS) -> BrowserBox:
         lacking.append("bwrap is not installed")
     program = next((each for each in programs if os.access(each, os.X_OK)), None)
     if program is None:
-        lacking.append("no Chromium is installed where one is looked for (%s)" % programs[0])
+        lacking.append(f"no Chromium is installed where one is looked for ({programs[0]})")
     if program is None or version is None:
         raise NoBrowserError(refusal(", ".join(lacking)))
     return BrowserBox(program, version)
@@ -87,17 +88,22 @@ def refusal(reason: str, remedy: str = INSTALL) -> str:
     """Why pages are not rendered here."""
     return (
         "no boxed browser here for pages that models write, and without one none is rendered: "
-        "%s; %s" % (reason, remedy)
+        f"{reason}; {remedy}"
     )
 
 
-def command(box: BrowserBox, info: int) -> List[str]:
+def command(box: BrowserBox, info: int) -> list[str]:
     """Starts the browser, which takes orders from descriptor 3 and answers on 4; bubblewrap says
     which process it started to `info`. It sees libraries and fonts, and two folders in memory that
     end with it."""
-    words: List[str] = []
+    words: list[str] = []
     if os.geteuid() == 0:
-        ids = ["--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups", "--inh-caps=-all"]
+        ids = [
+            f"--reuid={NOBODY}",
+            f"--regid={NOBODY}",
+            "--clear-groups",
+            "--inh-caps=-all",
+        ]
         words += [shutil.which("setpriv") or "/usr/bin/setpriv", *ids, "--"]
     words += [shutil.which("bwrap") or "/usr/bin/bwrap", "--unshare-all", "--unshare-user"]
     words += ["--info-fd", str(info), "--uid", str(NOBODY), "--gid", str(NOBODY)]
@@ -118,13 +124,13 @@ def command(box: BrowserBox, info: int) -> List[str]:
     return [*words, "about:blank"]
 
 
-def environment() -> Dict[str, str]:
+def environment() -> dict[str, str]:
     """Of bubblewrap; the browser's own is in `command`."""
     return {"LANG": "C.UTF-8"}
 
 
-def _readable(program: str) -> List[str]:
-    own: Optional[str] = str(Path(program).parent)
+def _readable(program: str) -> list[str]:
+    own: str | None = str(Path(program).parent)
     if own is not None and own.startswith("/usr/"):
         own = None
     # /usr/local is the machine's own matter, so not all of /usr.

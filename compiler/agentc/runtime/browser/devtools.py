@@ -11,11 +11,12 @@ import os
 import select
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Optional
+from collections.abc import Callable
+from typing import Any
 
 _CHUNK = 1 << 20
 _LOOK_S = 0.25
-Event = Dict[str, Any]
+Event = dict[str, Any]
 
 
 class BrowserEndError(Exception):
@@ -43,8 +44,8 @@ class Devtools:
         os.set_blocking(orders, False)
         self._poll = select.poll()
         self._poll.register(answers, select.POLLIN)
-        self._held: Deque[bytes] = deque()
-        self._messages: Deque[Event] = deque()
+        self._held: deque[bytes] = deque()
+        self._messages: deque[Event] = deque()
         self._size = 0
         self._last = 0
         self.on_event: Callable[[Event], None] = lambda event: None
@@ -52,11 +53,11 @@ class Devtools:
     def call(
         self,
         method: str,
-        params: Optional[Dict[str, Any]] = None,
+        params: dict[str, Any] | None = None,
         *,
-        session: Optional[str] = None,
+        session: str | None = None,
         until: float,
-    ) -> Dict[str, Any]:
+    ) -> dict[str, Any]:
         """The result of a method, by the clock's time `until` (monotonic). Raises LateReplyError,
         BrowserEndError, DevtoolsError."""
         number = self.send(method, params, session=session, until=until)
@@ -64,8 +65,8 @@ class Devtools:
             message = self._next(until)
             if message.get("id") == number:
                 if "error" in message:
-                    raise DevtoolsError("%s: %s" % (method, message["error"].get("message")))
-                result: Dict[str, Any] = message["result"]
+                    raise DevtoolsError(f"{method}: {message['error'].get('message')}")
+                result: dict[str, Any] = message["result"]
                 return result
             if "method" in message:
                 self.on_event(message)
@@ -73,14 +74,14 @@ class Devtools:
     def send(
         self,
         method: str,
-        params: Optional[Dict[str, Any]] = None,
+        params: dict[str, Any] | None = None,
         *,
-        session: Optional[str] = None,
+        session: str | None = None,
         until: float,
     ) -> int:
         """Asks, and leaves the reply; returns the request's number."""
         self._last += 1
-        message: Dict[str, Any] = {"id": self._last, "method": method, "params": params or {}}
+        message: dict[str, Any] = {"id": self._last, "method": method, "params": params or {}}
         if session is not None:
             message["sessionId"] = session
         left = memoryview(json.dumps(message).encode() + b"\0")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any
 
 from agentc.runtime.browser.render import Answer, Rendered, Renderer, RenderLimits
 
@@ -22,13 +23,13 @@ class RenderPool:
     def __init__(
         self,
         answer: Answer = lambda url: None,
-        limits: Optional[RenderLimits] = None,
+        limits: RenderLimits | None = None,
         browsers: int = 1,
     ) -> None:
         self._answer, self._limits, self._most = answer, limits, browsers
-        self._work: queue.Queue[Optional[tuple[_Work, Future[Any]]]] = queue.Queue()
-        self._threads: List[threading.Thread] = []
-        self._renderers: List[Renderer] = []
+        self._work: queue.Queue[tuple[_Work, Future[Any]] | None] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        self._renderers: list[Renderer] = []
         self._lock = threading.Lock()
         self._busy = 0
 
@@ -42,9 +43,9 @@ class RenderPool:
         found: Rendered = self._done(lambda renderer: renderer.render(html))
         return found
 
-    def facts(self) -> Dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """Of one browser: they are alike. Raises NoBrowserError."""
-        found: Dict[str, str] = self._done(lambda renderer: renderer.facts())
+        found: dict[str, str] = self._done(lambda renderer: renderer.facts())
         return found
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ import select
 import signal
 import time
 from contextlib import suppress
-from typing import Optional, Tuple
 
 from agentc.runtime.browser.box import (
     NAMESPACES,
@@ -50,7 +49,7 @@ class BoxedBrowser:
     def __init__(self, box: BrowserBox, memory_mb: int) -> None:
         self.box = box
         self._memory = memory_mb << 20
-        self._until_spent: Optional[float] = None
+        self._until_spent: float | None = None
         # What the browser is given lies above the numbers that it wants them to have.
         theirs, self._orders = _pipe(theirs=0)
         answers, self._answers = _pipe(theirs=1)
@@ -75,7 +74,7 @@ class BoxedBrowser:
         finally:
             for ours, _ in given:
                 os.close(ours)
-        self._inner: Optional[int] = None
+        self._inner: int | None = None
         self._reaped = False
         """Whether it was waited for: its number may be somebody else's from then on."""
         self.devtools = Devtools(self._orders, self._answers, self._watch)
@@ -86,7 +85,7 @@ class BoxedBrowser:
             self.end()
             last = text.splitlines()[-1][:_SHOWN] if text else "it does not answer"
             remedy = {"remedy": NAMESPACES} if "namespace" in text else {}
-            raise NoBrowserError(refusal("it does not start: %s" % last, **remedy)) from None
+            raise NoBrowserError(refusal(f"it does not start: {last}", **remedy)) from None
         finally:
             os.close(told)
             os.close(complaint)
@@ -100,7 +99,7 @@ class BoxedBrowser:
             return False
         return True
 
-    def allow(self, seconds: Optional[float]) -> None:
+    def allow(self, seconds: float | None) -> None:
         """As much processor time from now on, and its memory; None: no limit is watched."""
         self._until_spent = None if seconds is None else self.use().seconds + seconds
 
@@ -159,7 +158,7 @@ class BoxedBrowser:
             raise UseExceededError("time")
 
 
-def _pipe(theirs: int) -> Tuple[int, int]:
+def _pipe(theirs: int) -> tuple[int, int]:
     """The end that a process is to be given, numbered above those it may ask for, and ours.
     `theirs`: 0 reads, 1 writes."""
     both = os.pipe()
@@ -168,7 +167,7 @@ def _pipe(theirs: int) -> Tuple[int, int]:
     return high, both[1 - theirs]
 
 
-def start_browser(box: Optional[BrowserBox] = None, memory_mb: int = 2048) -> BoxedBrowser:
+def start_browser(box: BrowserBox | None = None, memory_mb: int = 2048) -> BoxedBrowser:
     """With Chromium's own sandbox inside the box where that works. Raises NoBrowserError."""
     found = box or find_box()
     try:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agentc.runtime.browser.blocks import MEASURE, TextBlock, read_blocks
@@ -28,7 +29,7 @@ VERDICTS = ("ok", "clipped", "timeout", "memory", "crash")
 _MOST_HOSTS = 50
 _TRIES = 2
 
-Answer = Callable[[str], Optional[Tuple[str, bytes]]]
+Answer = Callable[[str], tuple[str, bytes] | None]
 """From an address to type and content of what is there; None refuses it."""
 
 
@@ -47,10 +48,10 @@ class Rendered(NamedTuple):
     below); `height` is the page's own. `refused` counts addresses that nobody answered, by host."""
 
     verdict: str
-    refused: Dict[str, int]
+    refused: dict[str, int]
     png: bytes = b""
     height: int = 0
-    blocks: Tuple[TextBlock, ...] = ()
+    blocks: tuple[TextBlock, ...] = ()
 
 
 class Renderer:
@@ -60,11 +61,11 @@ class Renderer:
     def __init__(
         self,
         answer: Answer = lambda url: None,
-        limits: Optional[RenderLimits] = None,
-        box: Optional[BrowserBox] = None,
+        limits: RenderLimits | None = None,
+        box: BrowserBox | None = None,
     ) -> None:
         self._answer, self._limits, self._box = answer, limits or RenderLimits(), box
-        self._browser: Optional[BoxedBrowser] = None
+        self._browser: BoxedBrowser | None = None
         self._context = ""
         self._pages = 0
         self._starts = 0
@@ -73,7 +74,7 @@ class Renderer:
     def restarts(self) -> int:
         return max(0, self._starts - 1)
 
-    def facts(self) -> Dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """What pages are rendered by. Raises NoBrowserError."""
         browser = self._started()
         return {
@@ -89,7 +90,7 @@ class Renderer:
         more in another one: somebody else may have ended it, and Chromium now and then hangs."""
         verdict = "crash"
         for _ in range(_TRIES):
-            refused: Dict[str, int] = {}
+            refused: dict[str, int] = {}
             try:
                 return self._tried(html, refused)
             except BrowserEndError:
@@ -98,7 +99,7 @@ class Renderer:
                 verdict = "timeout"
         return Rendered(verdict, refused)
 
-    def _tried(self, html: str, refused: Dict[str, int]) -> Rendered:
+    def _tried(self, html: str, refused: dict[str, int]) -> Rendered:
         """Counts in `refused`. Raises BrowserEndError where the browser ended meanwhile, and
         LateReplyError where it said nothing for too long."""
         browser = self._started()
@@ -156,7 +157,7 @@ class _Page:
         context: str,
         answer: Answer,
         wall_seconds: float,
-        refused: Dict[str, int],
+        refused: dict[str, int],
     ) -> None:
         self._tools, self._context, self._answer = browser.devtools, context, answer
         self._until = time.monotonic() + wall_seconds
@@ -196,10 +197,10 @@ class _Page:
         verdict = "ok" if height <= HEIGHT else "clipped"
         return Rendered(verdict, self.refused, png, height, read_blocks(value))
 
-    def _of_browser(self, method: str, **params: Any) -> Dict[str, Any]:
+    def _of_browser(self, method: str, **params: Any) -> dict[str, Any]:
         return self._tools.call(method, params, until=self._until)
 
-    def _call(self, method: str, **params: Any) -> Dict[str, Any]:
+    def _call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._tools.call(method, params, session=self._session, until=self._until)
 
     def _ask(self, method: str, **params: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import NamedTuple
 
 _PAGE, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 _PARENT, _USER, _SYSTEM = 1, 11, 12
@@ -21,8 +21,8 @@ class TreeUse(NamedTuple):
 
 def use_of_tree(root: int) -> TreeUse:
     """Zero where it has ended."""
-    children: Dict[int, List[int]] = {}
-    seconds: Dict[int, float] = {}
+    children: dict[int, list[int]] = {}
+    seconds: dict[int, float] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - each look counts, there are many
         if entry.isdigit():
             with suppress(OSError):

@@ -7,9 +7,10 @@ hidden texts and critics in `critic_contracts`, tables in `table_contracts`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from agentc.runtime.contracts.row_contracts import Finding
@@ -22,28 +23,28 @@ class Violation(NamedTuple):
     """What is wrong, and where: a file of the artifact, a row (from 1), a field."""
 
     file: str
-    row: Optional[int]
-    field: Optional[str]
+    row: int | None
+    field: str | None
     message: str
 
     def __str__(self) -> str:
         place = self.file
         if self.row is not None:
-            place += " row %d" % self.row
+            place += f" row {self.row}"
         if self.field is not None:
-            place += ", field %s" % self.field
-        return "%s: %s" % (place, self.message)
+            place += f", field {self.field}"
+        return f"{place}: {self.message}"
 
 
 class ContractError(Exception):
     """The artifact breaks its contract; `violations` says how."""
 
-    def __init__(self, artifact: str, violations: List[Violation]) -> None:
+    def __init__(self, artifact: str, violations: list[Violation]) -> None:
         self.violations = violations
         lines = ["  " + str(violation) for violation in violations[:SHOWN]]
         if len(violations) > SHOWN:
-            lines.append("  and %d more" % (len(violations) - SHOWN))
-        super().__init__("the %s breaks its contract:\n%s" % (artifact, "\n".join(lines)))
+            lines.append(f"  and {len(violations) - SHOWN} more")
+        super().__init__("the {} breaks its contract:\n{}".format(artifact, "\n".join(lines)))
 
 
 class Artifact(NamedTuple):
@@ -51,7 +52,7 @@ class Artifact(NamedTuple):
 
     data: Path
     contract: Mapping[str, Any]
-    inputs: Mapping[str, List[str]]
+    inputs: Mapping[str, list[str]]
 
 
 CHECKS = {
@@ -82,7 +83,7 @@ def check_artifact(
     artifact: str,
     data: Path,
     contract: Mapping[str, Any],
-    inputs: Mapping[str, List[str]],
+    inputs: Mapping[str, list[str]],
     facts: Mapping[str, Any],
 ) -> None:
     """Raise ContractError when the artifact in `data` is not what its type promises.
@@ -123,8 +124,8 @@ def _check_facts(facts: Mapping[str, Any]) -> Iterator[Finding]:
                 "facts.json",
                 None,
                 name,
-                "is %r; at least one token must carry loss (are all replies truncated away?)"
-                % (value,),
+                f"is {value!r}; at least one token must carry loss (are all replies truncated "
+                "away?)",
             )
 
 

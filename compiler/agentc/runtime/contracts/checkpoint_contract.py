@@ -5,8 +5,9 @@ Face model directory, weights that parse as safetensors, and nothing that would 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, Iterator, List, Sequence, Set
+from typing import TYPE_CHECKING
 
 from agentc.runtime.model_folder.safetensors import read_header
 
@@ -76,15 +77,15 @@ def _weight_findings(data: Path) -> Iterator[Finding]:
     index = data / INDEX
     if index.is_file():
         try:
-            placed: Dict[str, str] = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+            placed: dict[str, str] = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            yield (INDEX, None, "weight_map", "cannot be read: %s" % error)
+            yield (INDEX, None, "weight_map", f"cannot be read: {error}")
             return
-        shards: List[str] = sorted(set(placed.values()))
+        shards: list[str] = sorted(set(placed.values()))
     elif (data / WEIGHTS).is_file():
         placed, shards = {}, [WEIGHTS]
     else:
-        yield (WEIGHTS, None, None, "the file is missing (and so is %s)" % INDEX)
+        yield (WEIGHTS, None, None, f"the file is missing (and so is {INDEX})")
         return
     for shard in shards:
         path = data / shard
@@ -92,15 +93,15 @@ def _weight_findings(data: Path) -> Iterator[Finding]:
             yield (shard, None, None, "the file is missing; the index names it")
             continue
         try:
-            tensors: Set[str] = set(read_header(path))
+            tensors: set[str] = set(read_header(path))
         except ValueError as error:
-            yield (shard, None, None, "not a whole safetensors file: it %s" % error)
+            yield (shard, None, None, f"not a whole safetensors file: it {error}")
             continue
         if not tensors:
             yield (shard, None, None, "holds no tensor")
         missing = sorted(t for t, where in placed.items() if where == shard and t not in tensors)
         if missing:
-            yield (shard, None, None, "lacks tensors that the index places in it: %s" % missing[:5])
+            yield (shard, None, None, f"lacks tensors that the index places in it: {missing[:5]}")
 
 
 def _scored_findings(path: Path) -> Iterator[Finding]:
@@ -108,17 +109,17 @@ def _scored_findings(path: Path) -> Iterator[Finding]:
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         uneven = [n for n, row in enumerate(rows) if len(row["ids"]) != len(row["log_probs"])]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        yield (path.name, None, "rows", "cannot be read: %s" % error)
+        yield (path.name, None, "rows", f"cannot be read: {error}")
         return
     for number in uneven:
-        yield (path.name, None, "rows", "row %d has not one log-probability a token" % number)
+        yield (path.name, None, "rows", f"row {number} has not one log-probability a token")
 
 
 def _json_findings(path: Path) -> Iterator[Finding]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        yield (path.name, None, None, "not JSON: %s" % error)
+        yield (path.name, None, None, f"not JSON: {error}")
         return
     if path.name == "agentc_chat.json" and not (
         isinstance(value, dict) and isinstance(value.get("chat_format"), str)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from agentc.runtime.contracts.checkpoint_contract import check_checkpoint
 from agentc.runtime.contracts.row_contracts import is_finite, rows_of, shown
@@ -38,7 +39,7 @@ def check_privileged(artifact: Artifact) -> Iterator[Finding]:
     name = "privileged.jsonl"
     path = artifact.data / name
     if path.is_file() and path.stat().st_mode & 0o077:
-        yield (name, None, None, "others may read it: %o, not 600" % (path.stat().st_mode & 0o777))
+        yield (name, None, None, f"others may read it: {path.stat().st_mode & 511:o}, not 600")
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
@@ -49,8 +50,7 @@ def check_privileged(artifact: Artifact) -> Iterator[Finding]:
 
 def check_critic(artifact: Artifact) -> Iterator[Finding]:
     """A model directory, agentc_critic.json, and with a value head the head's weights."""
-    for finding in check_checkpoint(artifact):
-        yield finding
+    yield from check_checkpoint(artifact)
     path = artifact.data / CRITIC
     if not path.is_file():
         yield (CRITIC, None, None, "the file is missing")
@@ -58,10 +58,10 @@ def check_critic(artifact: Artifact) -> Iterator[Finding]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        yield (CRITIC, None, None, "not JSON: %s" % error)
+        yield (CRITIC, None, None, f"not JSON: {error}")
         return
     if not isinstance(value, dict):
-        yield (CRITIC, None, None, "expected an object, found %s" % shown(value))
+        yield (CRITIC, None, None, f"expected an object, found {shown(value)}")
         return
     for field, message in _critic_findings(value):
         yield (CRITIC, None, field, message)
@@ -78,12 +78,12 @@ def _text_findings(row: Mapping[str, Any]) -> Iterator[Any]:
     if row.get("id") != row.get("task_id"):
         yield (
             "id",
-            "expected the task's, %s; found %s" % (shown(row.get("task_id")), shown(row.get("id"))),
+            f"expected the task's, {shown(row.get('task_id'))}; found {shown(row.get('id'))}",
         )
     if not isinstance(row.get("split"), str):
-        yield "split", "expected text, found %s" % shown(row.get("split"))
+        yield "split", f"expected text, found {shown(row.get('split'))}"
     if row.get("media") not in MEDIA:
-        yield "media", "%s is not one of %s" % (shown(row.get("media")), ", ".join(MEDIA))
+        yield "media", f"{shown(row.get('media'))} is not one of {', '.join(MEDIA)}"
     text = row.get("text")
     if not isinstance(text, str) or not text.strip():
         yield "text", "expected text that is not empty"
@@ -94,20 +94,20 @@ def _text_findings(row: Mapping[str, Any]) -> Iterator[Any]:
 def _critic_findings(value: Mapping[str, Any]) -> Iterator[Any]:
     for field, words in _WORDS.items():
         if value.get(field) not in words:
-            yield field, "%s is not one of %s" % (shown(value.get(field)), ", ".join(words))
-    template: Optional[Any] = value.get("template")
+            yield field, f"{shown(value.get(field))} is not one of {', '.join(words)}"
+    template: Any | None = value.get("template")
     if template is not None and (not isinstance(template, str) or "{privileged}" not in template):
         yield "template", "expected null, or text with {privileged} in it"
     if not isinstance(value.get("reference"), str):
-        yield "reference", "expected <kind>/<key>, found %s" % shown(value.get("reference"))
+        yield "reference", f"expected <kind>/<key>, found {shown(value.get('reference'))}"
     beta = value.get("beta")
     if not is_finite(beta) or not beta > 0:  # type: ignore[operator]
-        yield "beta", "expected a number above 0, found %s" % shown(beta)
+        yield "beta", f"expected a number above 0, found {shown(beta)}"
     if value.get("parameterisation") == "value_head" and value.get("pooling") not in (
         "mean",
         "last",
     ):
-        yield "pooling", "%s is not one of mean, last" % shown(value.get("pooling"))
+        yield "pooling", f"{shown(value.get('pooling'))} is not one of mean, last"
 
 
 def _head_findings(artifact: Artifact) -> Iterator[str]:
@@ -115,12 +115,12 @@ def _head_findings(artifact: Artifact) -> Iterator[str]:
     try:
         tensors = read_header(artifact.data / HEAD)
     except ValueError as error:
-        yield "not a whole safetensors file: it %s" % error
+        yield f"not a whole safetensors file: it {error}"
         return
-    found: Dict[str, List[int]] = {name: [*tensor.shape] for name, tensor in tensors.items()}
+    found: dict[str, list[int]] = {name: [*tensor.shape] for name, tensor in tensors.items()}
     if {name: len(shape) for name, shape in found.items()} != _HEAD_SHAPES:
-        yield "expected weight and bias, found %s" % shown(found)
+        yield f"expected weight and bias, found {shown(found)}"
     elif math.prod(found["bias"]) != 1 or found["weight"][0] != 1:
-        yield "expected one score, found the shapes %s" % shown(found)
+        yield f"expected one score, found the shapes {shown(found)}"
     if any(tensor.dtype != "F32" for tensor in tensors.values()):
         yield "expected float32"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
 
-Finding = Tuple[str, Optional[int], Optional[str], str]
+Finding = tuple[str, int | None, str | None, str]
 
 _MARKS = {"cut", "loss", "raw", "tools"}
 _CALL = "<tool_call>"
@@ -31,8 +32,8 @@ _ROWS = (
 def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
     """Episodes: alternating turns, rewards in range, infrastructure errors without a reward."""
     name = "trajectories.jsonl"
-    previous: Optional[str] = None
-    finished: Set[str] = set()
+    previous: str | None = None
+    finished: set[str] = set()
     last_attempt = -1
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
@@ -45,7 +46,7 @@ def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
             continue
         if task != previous:
             if task in finished:
-                yield (name, number, "task_id", "rows of task %r are not adjacent" % task)
+                yield (name, number, "task_id", f"rows of task {task!r} are not adjacent")
             if previous is not None:
                 finished.add(previous)
             previous, last_attempt = task, -1
@@ -78,7 +79,7 @@ def check_pairs(artifact: Artifact) -> Iterator[Finding]:
             yield (name, number, field, message)
 
 
-def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str]:
+def message_findings(messages: Any, first: str | None = None) -> Iterator[str]:
     """What is wrong with a list of messages: roles, contents, alternation. A leading system
     message is allowed unless `first` names the role that must open; behind one with functions
     (`tools`), behind what `first` opens, or behind a call, results of the role `tool` may answer
@@ -94,17 +95,17 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
             return
         role = message["role"]
         if "loss" in message and (role != "assistant" or not isinstance(message["loss"], bool)):
-            yield "message %d: loss is true or false, and only of the agent's messages" % index
+            yield f"message {index}: loss is true or false, and only of the agent's messages"
         if not isinstance(message["content"], str):
-            yield "message %d: content is not text" % index
+            yield f"message {index}: content is not text"
         elif "raw" in message:
             raw = message["raw"]
             if role != "assistant" or not isinstance(raw, str) or message["content"] not in raw:
-                yield "message %d: raw is the agent's whole text, which holds its content" % index
+                yield f"message {index}: raw is the agent's whole text, which holds its content"
         opens = role == "system" and index == 0 and first is None
         if "tools" in message:
             if not opens or not _are_functions(message["tools"]):
-                yield ("message %d: tools are functions, of a leading system message alone" % index)
+                yield (f"message {index}: tools are functions, of a leading system message alone")
                 return
             answers = ("user", "tool")
         if opens:
@@ -114,13 +115,13 @@ def message_findings(messages: Any, first: Optional[str] = None) -> Iterator[str
             and messages[index - 1]["role"] == "assistant"
             and (role in answers or _CALL in str(messages[index - 1]["content"]))
         ):
-            yield "message %d: a result of a function, where none is called" % index
+            yield f"message {index}: a result of a function, where none is called"
             return
         elif role not in ("user", "tool", "assistant"):
-            yield "message %d: role %r is not one of user, assistant" % (index, role)
+            yield f"message {index}: role {role!r} is not one of user, assistant"
             return
         elif expected is not None and role != expected and role != "tool":
-            yield "message %d: expected %s, found %s; turns alternate" % (index, expected, role)
+            yield f"message {index}: expected {expected}, found {role}; turns alternate"
             return
         else:
             expected = "user" if role == "assistant" else "assistant"
@@ -134,13 +135,13 @@ def _are_functions(tools: Any) -> bool:
     )
 
 
-def rows_of(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:
+def rows_of(artifact: Artifact, name: str) -> Iterator[tuple[int, Any]]:
     """Rows with their numbers (from 1; 0 stands for the whole file). A text instead of a row says
     what is wrong with it."""
     path = artifact.data / name
     least = artifact.contract.get("min_rows", 1)
     count = 0
-    ids: Dict[str, int] = {}
+    ids: dict[str, int] = {}
     forbidden = _forbidden_tasks(artifact)
     if not path.is_file():
         yield 0, "the file is missing"
@@ -153,31 +154,31 @@ def rows_of(artifact: Artifact, name: str) -> Iterator[Tuple[int, Any]]:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                yield number, "not JSON: %s" % error
+                yield number, f"not JSON: {error}"
                 continue
             if not isinstance(row, dict):
-                yield number, "expected an object, found %s" % shown(row)
+                yield number, f"expected an object, found {shown(row)}"
                 continue
             name_of_row = row.get("id")
             if not isinstance(name_of_row, str) or not name_of_row:
-                yield number, "id: expected text, found %s" % shown(name_of_row)
+                yield number, f"id: expected text, found {shown(name_of_row)}"
             elif name_of_row in ids:
-                yield number, "id: %r stands in row %d already" % (name_of_row, ids[name_of_row])
+                yield number, f"id: {name_of_row!r} stands in row {ids[name_of_row]} already"
             else:
                 ids[name_of_row] = number
             task = row.get("task_id")
             if not isinstance(task, str) or not task:
-                yield number, "task_id: expected text, found %s" % shown(task)
+                yield number, f"task_id: expected text, found {shown(task)}"
             elif task in forbidden:
-                yield number, "task_id: %r also occurs in the input %s" % (task, forbidden[task])
+                yield number, f"task_id: {task!r} also occurs in the input {forbidden[task]}"
             yield number, row
     if count < least:
-        yield 0, "%d rows; expected at least %d" % (count, least)
+        yield 0, f"{count} rows; expected at least {least}"
 
 
-def _forbidden_tasks(artifact: Artifact) -> Dict[str, str]:
+def _forbidden_tasks(artifact: Artifact) -> dict[str, str]:
     """Tasks that inputs of the roles in `disjoint_from` hold, with the role."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     roles = artifact.contract.get("disjoint_from") or []
     for role in [roles] if isinstance(roles, str) else roles:
         for directory in artifact.inputs.get(role, []):
@@ -195,17 +196,17 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
     end = row.get("end")
     failed = end == "error"
     if end not in ENDS:
-        yield "end", "%s is not one of %s" % (shown(end), ", ".join(ENDS))
+        yield "end", f"{shown(end)} is not one of {', '.join(ENDS)}"
     # A prompt longer than the server's context leaves the agent no turn at all.
     yield from _conversation_findings(row, replies_required=end not in ("error", "overflow"))
     task, attempt = row.get("task_id"), row.get("attempt")
-    expected = "%s#%s" % (task, attempt)
+    expected = f"{task}#{attempt}"
     if not is_integer(attempt) or attempt < 0:  # type: ignore[operator]
-        yield "attempt", "expected a number from 0, found %s" % shown(attempt)
+        yield "attempt", f"expected a number from 0, found {shown(attempt)}"
     elif row.get("id") != expected:
-        yield "id", "expected %r, found %s" % (expected, shown(row.get("id")))
+        yield "id", f"expected {expected!r}, found {shown(row.get('id'))}"
     if not isinstance(row.get("success"), bool):
-        yield "success", "expected true or false, found %s" % shown(row.get("success"))
+        yield "success", f"expected true or false, found {shown(row.get('success'))}"
     if failed:
         if row.get("reward") is not None:
             yield "reward", "an infrastructure error has no reward; expected null"
@@ -217,17 +218,17 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
         if end == "success" and row.get("success") is False:
             yield "success", "is false although the episode ended in success"
     if row.get("source") not in SOURCES:
-        yield "source", "%s is not one of %s" % (shown(row.get("source")), ", ".join(SOURCES))
+        yield "source", f"{shown(row.get('source'))} is not one of {', '.join(SOURCES)}"
     turns = _replies(row)
     if row.get("turns") != turns:
-        yield "turns", "is %s, but the agent replied %d times" % (shown(row.get("turns")), turns)
+        yield "turns", f"is {shown(row.get('turns'))}, but the agent replied {turns} times"
     rewards = row.get("rewards")
     if not isinstance(rewards, list) or not all(is_finite(value) for value in rewards):
-        yield "rewards", "expected a list of numbers, found %s" % shown(rewards)
+        yield "rewards", f"expected a list of numbers, found {shown(rewards)}"
     elif len(rewards) != turns and not failed:
-        yield "rewards", "%d rewards for %d turns" % (len(rewards), turns)
+        yield "rewards", f"{len(rewards)} rewards for {turns} turns"
     if "report" in row and not isinstance(row["report"], dict):
-        yield "report", "expected an object, found %s" % shown(row["report"])
+        yield "report", f"expected an object, found {shown(row['report'])}"
     if "choices" in row and not failed:
         for message in _choice_findings(row["choices"], turns - _given(row)):
             yield "choices", message
@@ -239,7 +240,7 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
 def _choice_findings(choices: Any, turns: int) -> Iterator[str]:
     """One for each reply of the policy, which is the first of those with the largest advantage."""
     if not isinstance(choices, list) or len(choices) != turns:
-        yield "expected one for each of %d replies, found %s" % (turns, shown(choices))
+        yield f"expected one for each of {turns} replies, found {shown(choices)}"
         return
     for index, choice in enumerate(choices):
         if not isinstance(choice, dict) or set(choice) != {"taken", "distinct", "advantages"}:
@@ -248,15 +249,15 @@ def _choice_findings(choices: Any, turns: int) -> Iterator[str]:
         taken, distinct, values = choice["taken"], choice["distinct"], choice["advantages"]
         if values is None:
             if (taken, distinct) != (0, 1):
-                yield "%d: without advantages all replies are alike, and the first is taken" % index
+                yield f"{index}: without advantages all replies are alike, and the first is taken"
         elif not isinstance(values, list) or not values or not all(map(is_finite, values)):
-            yield "%d: advantages: expected numbers, found %s" % (index, shown(values))
+            yield f"{index}: advantages: expected numbers, found {shown(values)}"
         elif taken != values.index(max(values)):
             yield "%d: took %s, but reply %d has the largest advantage" % (
                 index, shown(taken), values.index(max(values)),
             )  # fmt: skip
         elif not is_integer(distinct) or not 1 < distinct <= len(values):
-            yield "%d: distinct: %s of %d replies" % (index, shown(distinct), len(values))
+            yield f"{index}: distinct: {shown(distinct)} of {len(values)} replies"
 
 
 def _given(row: Mapping[str, Any]) -> int:
@@ -270,11 +271,11 @@ def _origin_findings(row: Mapping[str, Any], turns: int) -> Iterator[str]:
     """The turns that an episode took over are its first ones, and marked as not its policy's."""
     origin = row["origin"]
     if not isinstance(origin, dict) or not isinstance(origin.get("id"), str):
-        yield "expected the trajectory that it goes on from, found %s" % shown(origin)
+        yield f"expected the trajectory that it goes on from, found {shown(origin)}"
         return
     given: Any = origin.get("turns")
     if not is_integer(given) or not 0 <= given <= turns:
-        yield "expected 0 to %d turns, found %s" % (turns, shown(given))
+        yield f"expected 0 to {turns} turns, found {shown(given)}"
         return
     messages, first = row.get("messages"), row.get("prompt_length")
     if not isinstance(messages, list) or not is_integer(first):
@@ -282,7 +283,7 @@ def _origin_findings(row: Mapping[str, Any], turns: int) -> Iterator[str]:
     replies = messages[first::2]
     marked = [isinstance(m, dict) and m.get("loss") is False for m in replies]
     if marked != [number < given for number in range(len(replies))]:
-        yield "its %d turns, and no others, are marked `loss: false`" % given
+        yield f"its {given} turns, and no others, are marked `loss: false`"
 
 
 def _conversation_findings(row: Mapping[str, Any], replies_required: bool) -> Iterator[Any]:
@@ -296,13 +297,13 @@ def _conversation_findings(row: Mapping[str, Any], replies_required: bool) -> It
     if not is_integer(length) or not 0 <= length <= len(messages):  # type: ignore[operator]
         yield (
             "prompt_length",
-            "expected a number from 0 to %d, found %s" % (len(messages), shown(length)),
+            f"expected a number from 0 to {len(messages)}, found {shown(length)}",
         )
         return
     assert isinstance(length, int)
     if length == len(messages):
         if replies_required:
-            yield "messages", "no agent reply follows the prompt of %d messages" % length
+            yield "messages", f"no agent reply follows the prompt of {length} messages"
     elif messages[length]["role"] != "assistant":
         yield (
             "prompt_length",
@@ -325,7 +326,7 @@ def _pair_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
             yield side, "does not end with the agent's message"
     if row.get("chosen") == row.get("rejected"):
         yield "rejected", "is the same as chosen"
-    rewards: List[float] = []
+    rewards: list[float] = []
     for field in ("chosen_reward", "rejected_reward"):
         wrong = list(reward_findings(row.get(field), contract, nullable=False))
         for message in wrong:
@@ -333,21 +334,24 @@ def _pair_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
         if not wrong:
             rewards.append(row[field])
     if len(rewards) == 2 and not rewards[0] > rewards[1]:
-        yield "chosen_reward", "%g is not above the rejected reward %g" % tuple(rewards)
+        yield "chosen_reward", "{:g} is not above the rejected reward {:g}".format(*tuple(rewards))
     if row.get("outcome") not in OUTCOMES:
-        yield "outcome", "%s is not one of %s" % (shown(row.get("outcome")), ", ".join(OUTCOMES))
+        yield (
+            "outcome",
+            f"{shown(row.get('outcome'))} is not one of {', '.join(OUTCOMES)}",
+        )
 
 
 def reward_findings(reward: Any, contract: Mapping[str, Any], nullable: bool) -> Iterator[str]:
     if reward is None and nullable:
         return
     if not is_finite(reward):
-        yield "expected a number, found %s" % shown(reward)
+        yield f"expected a number, found {shown(reward)}"
         return
     span = contract.get("reward_range")
     # Sums of floats may pass a bound by a rounding error.
     if span is not None and not span[0] - 1e-6 <= reward <= span[1] + 1e-6:
-        yield "%g is outside the environment's range [%g, %g]" % (reward, span[0], span[1])
+        yield f"{reward:g} is outside the environment's range [{span[0]:g}, {span[1]:g}]"
 
 
 def _replies(row: Mapping[str, Any]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from agentc.runtime.contracts.checkpoint_contract import check_checkpoint
 from agentc.runtime.contracts.row_contracts import episode_findings, rows_of, shown
@@ -29,14 +30,14 @@ def check_run(artifact: Artifact) -> Iterator[Finding]:
         yield (RUN, None, None, "the file is missing")
         return
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        yield (RUN, None, None, "cannot be read: %s" % error)
+        yield (RUN, None, None, f"cannot be read: {error}")
         return
     yield from _curve_findings(artifact, iterations)
     yield from _episode_rows(artifact)
     for iteration in kept:
         folder = artifact.data / KEPT / str(iteration)
         for file, row, field, message in check_checkpoint(artifact._replace(data=folder)):
-            yield ("%s/%s/%s" % (KEPT, iteration, file), row, field, message)
+            yield (f"{KEPT}/{iteration}/{file}", row, field, message)
 
 
 def _curve_findings(artifact: Artifact, iterations: int) -> Iterator[Finding]:
@@ -47,11 +48,11 @@ def _curve_findings(artifact: Artifact, iterations: int) -> Iterator[Finding]:
         yield (CURVE, None, None, "the file is missing")
         return
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        yield (CURVE, None, "iteration", "cannot be read: %s" % error)
+        yield (CURVE, None, "iteration", f"cannot be read: {error}")
         return
     if rows != list(range(iterations)):
         number = next((n for n, row in enumerate(rows) if row != n), len(rows))
-        yield (CURVE, number + 1, "iteration", "expected one row for each of %d" % iterations)
+        yield (CURVE, number + 1, "iteration", f"expected one row for each of {iterations}")
 
 
 def _episode_rows(artifact: Artifact) -> Iterator[Finding]:
@@ -74,17 +75,13 @@ def _turn_findings(row: Mapping[str, Any]) -> Iterator[Any]:
     earned, tokens = row.get("turn_rewards"), row.get("turn_tokens")
     turns = row.get("turns")
     if not isinstance(earned, list) or len(earned) != turns:
-        yield "turn_rewards", "expected one number for each of %s turns" % shown(turns)
+        yield "turn_rewards", f"expected one number for each of {shown(turns)} turns"
     elif earned and not math.isclose(math.fsum(earned), row["reward"], abs_tol=1e-6):
         yield (
             "turn_rewards",
-            "sum to %s, and the episode's reward is %s"
-            % (
-                math.fsum(earned),
-                shown(row["reward"]),
-            ),
+            f"sum to {math.fsum(earned)}, and the episode's reward is {shown(row['reward'])}",
         )
     if not isinstance(tokens, list) or len(tokens) != turns:
-        yield "turn_tokens", "expected those of each of %s turns" % shown(turns)
+        yield "turn_tokens", f"expected those of each of {shown(turns)} turns"
     elif not all(isinstance(each, dict) and isinstance(each.get("reply"), list) for each in tokens):
         yield "turn_tokens", "expected {kept, added, reply, cut} of each turn"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
@@ -30,14 +31,14 @@ def check_metrics(artifact: Artifact) -> Iterator[Finding]:
         return
     for field in ("name", "split"):
         if not isinstance(value.get(field), str):
-            yield (name, None, field, "expected text, found %r" % (value.get(field),))
+            yield (name, None, field, f"expected text, found {value.get(field)!r}")
     for field in ("n", "n_error"):
         if not _is_count(value.get(field)):
-            yield (name, None, field, "expected a count, found %r" % (value.get(field),))
+            yield (name, None, field, f"expected a count, found {value.get(field)!r}")
     span = artifact.contract.get("reward_range")
     for field, bounds in (("reward", span), ("success", [0.0, 1.0])):
         for inner, message in _interval(value.get(field), bounds):
-            yield (name, None, "%s.%s" % (field, inner), message)
+            yield (name, None, f"{field}.{inner}", message)
     tasks = value.get("tasks")
     if not isinstance(tasks, dict):
         yield (name, None, "tasks", "expected an object with one entry for each task")
@@ -46,7 +47,7 @@ def check_metrics(artifact: Artifact) -> Iterator[Finding]:
         if not isinstance(entry, dict) or not _is_count(entry.get("attempts")):
             yield (name, None, "tasks." + task, "expected {reward, success, attempts}")
         elif entry["attempts"] > 0 and not _is_number(entry.get("reward")):
-            yield (name, None, "tasks.%s.reward" % task, "expected a number")
+            yield (name, None, f"tasks.{task}.reward", "expected a number")
     if _is_count(value.get("n")) and value["n"] < artifact.contract.get("min_rows", 1):
         yield (name, None, "n", "no episode was scored")
 
@@ -65,24 +66,34 @@ def check_task_scores(artifact: Artifact) -> Iterator[Finding]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield (name, number, None, "not JSON: %s" % error)
+            yield (name, number, None, f"not JSON: {error}")
             continue
         if not isinstance(row, dict):
-            yield (name, number, None, "expected an object, found %r" % (row,))
+            yield (name, number, None, f"expected an object, found {row!r}")
             continue
         if not isinstance(row.get("task"), str) or not row["task"]:
-            yield (name, number, "task", "expected the name of a task, found %r" % row.get("task"))
+            yield (
+                name,
+                number,
+                "task",
+                f"expected the name of a task, found {row.get('task')!r}",
+            )
         score, success = row.get("score"), row.get("success")
         if "score" not in row:
             yield (name, number, "score", "is missing; null where it could not be told")
         elif score is not None and not _is_number(score):
-            yield (name, number, "score", "expected a number or null, found %r" % (score,))
+            yield (name, number, "score", f"expected a number or null, found {score!r}")
         elif score is not None and not span[0] <= score <= span[1]:
-            yield (name, number, "score", "%r is outside of `range: [%g, %g]`" % (score, *span))
+            yield (
+                name,
+                number,
+                "score",
+                "{!r} is outside of `range: [{:g}, {:g}]`".format(score, *span),
+            )
         if success is not None and not (
             isinstance(success, bool) or (_is_number(success) and 0 <= success <= 1)
         ):
-            message = "expected true, false or a share, found %r" % (success,)
+            message = f"expected true, false or a share, found {success!r}"
             yield (name, number, "success", message)
         for field in sorted(set(row) - {"task", "score", "success", "attempt"}):
             yield (name, number, field, "nobody reads it: rows are {task, score, success, attempt}")
@@ -102,31 +113,31 @@ def check_comparison(artifact: Artifact) -> Iterator[Finding]:
     if not isinstance(rows, list) or not rows:
         yield (name, None, "rows", "expected a non-empty list")
         return
-    names: List[Any] = [row.get("name") if isinstance(row, dict) else None for row in rows]
+    names: list[Any] = [row.get("name") if isinstance(row, dict) else None for row in rows]
     if len(set(map(str, names))) != len(names):
-        yield (name, None, "rows", "two rows bear one name: %s" % names)
+        yield (name, None, "rows", f"two rows bear one name: {names}")
     if value.get("baseline") not in names:
-        yield (name, None, "baseline", "%r is no row's name" % (value.get("baseline"),))
+        yield (name, None, "baseline", f"{value.get('baseline')!r} is no row's name")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):
             yield (name, number, None, "expected an object")
             continue
         if not _is_count(row.get("n")):
-            yield (name, number, "n", "expected a count, found %r" % (row.get("n"),))
+            yield (name, number, "n", f"expected a count, found {row.get('n')!r}")
         lead, share = _scores(value)
         for field, bounds in ((lead, None), (share, [0.0, 1.0])):
             for inner, message in _interval(row.get(field), bounds):
-                yield (name, number, "%s.%s" % (field, inner), message)
+                yield (name, number, f"{field}.{inner}", message)
         difference = row.get("difference")
         if difference is not None:
             for inner, message in _interval(difference, None):
-                yield (name, number, "difference.%s" % inner, message)
+                yield (name, number, f"difference.{inner}", message)
             chance = difference.get("p_value") if isinstance(difference, dict) else None
             if chance is not None and not (_is_number(chance) and 0 <= chance <= 1):
-                yield (name, number, "difference.p_value", "%r is no probability" % (chance,))
+                yield (name, number, "difference.p_value", f"{chance!r} is no probability")
 
 
-def _scores(comparison: Mapping[str, Any]) -> Tuple[str, str]:
+def _scores(comparison: Mapping[str, Any]) -> tuple[str, str]:
     """What its rows hold: a score that differences are of, and a share."""
     named = comparison.get("scores")
     if isinstance(named, list) and len(named) == 2:
@@ -150,15 +161,15 @@ def check_verdicts(artifact: Artifact) -> Iterator[Finding]:
             yield (name, number, None, "expected an object")
             continue
         if claim.get("verdict") not in VERDICTS:
-            shown = "%r is none of %s" % (claim.get("verdict"), ", ".join(VERDICTS))
+            shown = f"{claim.get('verdict')!r} is none of {', '.join(VERDICTS)}"
             yield (name, number, "verdict", shown)
         for field in ("name", "stage", "because"):
             if not isinstance(claim.get(field), str):
-                yield (name, number, field, "expected text, found %r" % (claim.get(field),))
+                yield (name, number, field, f"expected text, found {claim.get(field)!r}")
         for field in ("observed", "paper", "difference"):
             if claim.get(field) is not None:
                 for inner, message in _interval(_closed(claim[field]), None):
-                    yield (name, number, "%s.%s" % (field, inner), message)
+                    yield (name, number, f"{field}.{inner}", message)
 
 
 def _closed(value: Any) -> Any:
@@ -181,35 +192,35 @@ def check_report(artifact: Artifact) -> Iterator[Finding]:
     found = _REMOTE.search(page)
     if found:
         shown = found.group(0).decode("utf-8", "replace")
-        yield ("index.html", None, None, "loads something from a network: %s" % shown)
+        yield ("index.html", None, None, f"loads something from a network: {shown}")
 
 
-def _interval(value: Any, bounds: Optional[List[float]]) -> Iterator[Tuple[str, str]]:
+def _interval(value: Any, bounds: list[float] | None) -> Iterator[tuple[str, str]]:
     """Findings about {mean, low, high}; all three null when there was nothing to average."""
     if not isinstance(value, Mapping):
-        yield "mean", "expected {mean, low, high}, found %r" % (value,)
+        yield "mean", f"expected {{mean, low, high}}, found {value!r}"
         return
     found = {name: value.get(name) for name in ("mean", "low", "high")}
     if all(number is None for number in found.values()):
         return
     for name, number in found.items():
         if not _is_number(number):
-            yield name, "expected a number, found %r" % (number,)
+            yield name, f"expected a number, found {number!r}"
             return
     mean, low, high = (float(value[name]) for name in ("mean", "low", "high"))
     if not low - 1e-9 <= mean <= high + 1e-9:
-        yield "mean", "%g lies outside its interval [%g, %g]" % (mean, low, high)
+        yield "mean", f"{mean:g} lies outside its interval [{low:g}, {high:g}]"
     if bounds is not None and not bounds[0] - 1e-6 <= mean <= bounds[1] + 1e-6:
-        yield "mean", "%g is outside [%g, %g]" % (mean, bounds[0], bounds[1])
+        yield "mean", f"{mean:g} is outside [{bounds[0]:g}, {bounds[1]:g}]"
 
 
-def _read(path: Path) -> Tuple[Optional[Mapping[str, Any]], str]:
+def _read(path: Path) -> tuple[Mapping[str, Any] | None, str]:
     if not path.is_file():
         return None, "the file is missing"
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        return None, "not JSON: %s" % error
+        return None, f"not JSON: {error}"
     if not isinstance(value, dict):
         return None, "expected an object"
     return value, ""

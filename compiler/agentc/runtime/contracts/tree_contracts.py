@@ -6,7 +6,8 @@ visits and values of a node follow from the leaves below it. Findings are those 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Tuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from agentc.runtime.contracts.row_contracts import (
     is_finite,
@@ -42,30 +43,36 @@ def check_trees(artifact: Artifact) -> Iterator[Finding]:
 
 def tree_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
     if "origin" not in row and row.get("id") != row.get("task_id"):
-        yield "id", "expected the task's, %s; found %s" % (row.get("task_id"), shown(row.get("id")))
+        yield (
+            "id",
+            f"expected the task's, {row.get('task_id')}; found {shown(row.get('id'))}",
+        )
     end = row.get("end")
     if end not in TREE_ENDS:
-        yield "end", "%s is not one of %s" % (shown(end), ", ".join(TREE_ENDS))
+        yield "end", f"{shown(end)} is not one of {', '.join(TREE_ENDS)}"
     wrong = list(message_findings(row.get("messages")))
     for message in wrong:
         yield "messages", message
     if not wrong and row["messages"][-1]["role"] != "user":
-        yield "messages", "the opening ends with the %s's message" % row["messages"][-1]["role"]
+        yield (
+            "messages",
+            f"the opening ends with the {row['messages'][-1]['role']}'s message",
+        )
     budget = row.get("budget")
     if not isinstance(budget, dict):
-        yield "budget", "expected an object, found %s" % shown(budget)
+        yield "budget", f"expected an object, found {shown(budget)}"
     else:
         for name in BUDGET:
             if not is_integer(budget.get(name)) or budget[name] < 0:
-                yield "budget", "%s is %s, no count" % (name, shown(budget.get(name)))
+                yield "budget", f"{name} is {shown(budget.get(name))}, no count"
     if end == "error":
         if not isinstance(row.get("error"), str):
-            yield "error", "expected what went wrong, found %s" % shown(row.get("error"))
+            yield "error", f"expected what went wrong, found {shown(row.get('error'))}"
         return
     yield from _given_findings(row)
     nodes = row.get("nodes")
     if not isinstance(nodes, list) or not nodes:
-        yield "nodes", "expected a list with a root, found %s" % shown(nodes)
+        yield "nodes", f"expected a list with a root, found {shown(nodes)}"
         return
     broken = list(_node_findings(nodes, contract))
     for message in broken or _count_findings(nodes):
@@ -81,59 +88,59 @@ def _given_findings(row: Mapping[str, Any]) -> Iterator[Any]:
     origin, given = row["origin"], row.get("prefix")
     turns = origin.get("turns") if isinstance(origin, dict) else None
     if not is_integer(turns) or not isinstance(given, list) or len(given) != turns:
-        yield "prefix", "expected as many turns as `origin` says, found %s" % shown(given)
+        yield "prefix", f"expected as many turns as `origin` says, found {shown(given)}"
         return
     for number, turn in enumerate(given, start=1):
         if not isinstance(turn, dict) or not all(isinstance(turn.get(n), str) for n in _TEXTS):
-            yield "prefix", "turn %d: expected reply, action and observation" % number
+            yield "prefix", f"turn {number}: expected reply, action and observation"
         elif not is_finite(turn.get("reward")):
-            yield "prefix", "turn %d: reward is %s" % (number, shown(turn.get("reward")))
+            yield "prefix", f"turn {number}: reward is {shown(turn.get('reward'))}"
 
 
-def _node_findings(nodes: List[Any], contract: Mapping[str, Any]) -> Iterator[str]:
+def _node_findings(nodes: list[Any], contract: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with single nodes and their places; without that, counts can be added up."""
     for index, node in enumerate(nodes):
         if not isinstance(node, dict):
-            yield "expected an object, found %s" % shown(node)
+            yield f"expected an object, found {shown(node)}"
             return
         if node.get("id") != index:
-            yield "expected node %d, found the id %s" % (index, shown(node.get("id")))
+            yield f"expected node {index}, found the id {shown(node.get('id'))}"
             return
         for message in _place_findings(nodes, index, node):
-            yield "node %d: %s" % (index, message)
+            yield f"node {index}: {message}"
         for name in _TEXTS:
             if not isinstance(node.get(name), str):
-                yield "node %d: %s is %s, no text" % (index, name, shown(node.get(name)))
+                yield f"node {index}: {name} is {shown(node.get(name))}, no text"
             elif index == 0 and node[name]:
-                yield "node 0: the root has no %s" % name
+                yield f"node 0: the root has no {name}"
         if not isinstance(node.get("terminal"), bool):
-            yield "node %d: terminal is %s" % (index, shown(node.get("terminal")))
+            yield f"node {index}: terminal is {shown(node.get('terminal'))}"
         if not is_integer(node.get("visits")) or not is_finite(node.get("value")):
-            yield "node %d: visits and value are numbers" % index
+            yield f"node {index}: visits and value are numbers"
         for message in reward_findings(node.get("reward"), contract, nullable=False):
-            yield "node %d: reward: %s" % (index, message)
+            yield f"node {index}: reward: {message}"
 
 
-def _place_findings(nodes: List[Any], index: int, node: Mapping[str, Any]) -> Iterator[str]:
+def _place_findings(nodes: list[Any], index: int, node: Mapping[str, Any]) -> Iterator[str]:
     parent = node.get("parent")
     if index == 0:
         if parent is not None or node.get("depth") != 0:
             yield "the root has no parent and depth 0"
         return
     if not is_integer(parent) or not 0 <= parent < index:  # type: ignore[operator]
-        yield "parent is %s; parents come before their children" % shown(parent)
+        yield f"parent is {shown(parent)}; parents come before their children"
         return
     depth = nodes[parent].get("depth")  # type: ignore[index]
     if not is_integer(depth) or node.get("depth") != depth + 1:
-        yield "depth is %s below a node of depth %s" % (shown(node.get("depth")), shown(depth))
+        yield f"depth is {shown(node.get('depth'))} below a node of depth {shown(depth)}"
 
 
-def _count_findings(nodes: List[Mapping[str, Any]]) -> Iterator[str]:
+def _count_findings(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
     """Visits, values and ends against what lies below; children come after their parents."""
-    children: Dict[int, List[int]] = {}
+    children: dict[int, list[int]] = {}
     for node in nodes[1:]:
         children.setdefault(node["parent"], []).append(node["id"])
-    totals: Dict[int, Tuple[int, float]] = {}
+    totals: dict[int, tuple[int, float]] = {}
     for node in reversed(nodes):
         below = children.get(node["id"], [])
         if below:
@@ -144,7 +151,7 @@ def _count_findings(nodes: List[Mapping[str, Any]]) -> Iterator[str]:
                 yield "node %d: terminal is %s; its children say %s" % (
                     node["id"], shown(node["terminal"]), shown(exhausted),
                 )  # fmt: skip
-            ends: Tuple[Any, ...] = ("dead_end",) if exhausted else (None,)
+            ends: tuple[Any, ...] = ("dead_end",) if exhausted else (None,)
         else:
             visits = int(node["terminal"])
             value = node["reward"] if node["terminal"] else 0.0

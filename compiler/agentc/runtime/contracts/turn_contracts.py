@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any
 
 from agentc.runtime.contracts.row_contracts import (
     is_finite,
@@ -33,17 +34,17 @@ ABOVE_ZERO = 1e-5
 """So far above zero rounding may take a log-probability."""
 
 
-def turn_id(task: str, attempt: int, turn: int, given: Optional[int] = None) -> str:
+def turn_id(task: str, attempt: int, turn: int, given: int | None = None) -> str:
     """The name of a turn, counted from 0; `given` is the number of the input that its episode
     stands in, where there are several."""
-    episode = str(attempt) if given is None else "%d.%d" % (given, attempt)
-    return "%s#%s@%d" % (task, episode, turn)
+    episode = str(attempt) if given is None else f"{given}.{attempt}"
+    return f"{task}#{episode}@{turn}"
 
 
 def candidate_seed(seed: int, name: str, number: int) -> int:
     """The sampling seed of candidate `number` of the turn of that name, derived by sha256 from the
     stage's seed: 31 bits, since some servers keep no more."""
-    text = "candidate/1/%d/%d/%s" % (seed, number, name)
+    text = f"candidate/1/{seed}/{number}/{name}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
@@ -66,14 +67,14 @@ def check_scores(artifact: Artifact) -> Iterator[Finding]:
             yield (name, number, None, row)
             continue
         if row.get("end") not in SCORE_ENDS:
-            yield (name, number, "end", "%s is no end of scores" % shown(row.get("end")))
+            yield (name, number, "end", f"{shown(row.get('end'))} is no end of scores")
         scores = row.get("scores")
         if not isinstance(scores, list) or bool(scores) is not (row.get("end") == "scored"):
             yield (name, number, "scores", "expected a list, empty unless scored")
             continue
         for place, score in enumerate(scores):
             for message in _score_findings(score):
-                yield (name, number, "scores", "candidate %d: %s" % (place, message))
+                yield (name, number, "scores", f"candidate {place}: {message}")
 
 
 def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
@@ -92,17 +93,22 @@ def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
         candidates = row.get("candidates")
         if not isinstance(candidates, list):
             continue
-        values: List[float] = []
+        values: list[float] = []
         for place, candidate in enumerate(candidates):
             found = _value_findings(candidate) if head else _reward_findings(candidate, by_sum)
             for message in found:
-                yield (name, number, "candidates", "candidate %d: %s" % (place, message))
+                yield (name, number, "candidates", f"candidate {place}: {message}")
             value: Any = candidate.get("advantage") if isinstance(candidate, dict) else None
             if is_finite(value):
                 values.append(value)
         spread = max(values) - min(values) if values else 0.0
         if not is_finite(row.get("spread")) or abs(row["spread"] - spread) > _SAME:
-            yield (name, number, "spread", "is %s, not %g" % (shown(row.get("spread")), spread))
+            yield (
+                name,
+                number,
+                "spread",
+                f"is {shown(row.get('spread'))}, not {spread:g}",
+            )
 
 
 def _critic_notes(artifact: Artifact) -> Mapping[str, Any]:
@@ -123,9 +129,9 @@ def _value_findings(candidate: Any) -> Iterator[str]:
     told = candidate.get("critic")
     value: Any = told.get("value") if isinstance(told, dict) else None
     if not is_finite(value):
-        yield "critic: expected {value}, a number, found %s" % shown(told)
+        yield f"critic: expected {{value}}, a number, found {shown(told)}"
     elif candidate.get("advantage") != value:
-        yield "advantage is %s, but its value is %g" % (shown(candidate.get("advantage")), value)
+        yield f"advantage is {shown(candidate.get('advantage'))}, but its value is {value:g}"
     if "reference" in candidate:
         yield "reference: a head's value is compared with none"
 
@@ -137,27 +143,27 @@ def _reward_findings(candidate: Any, by_sum: bool) -> Iterator[str]:
     for model in ("critic", "reference"):
         for message in _score_findings(candidate.get(model)):
             wrong = True
-            yield "%s: %s" % (model, message)
+            yield f"{model}: {message}"
     value: Any = candidate.get("advantage")
     if not is_finite(value):
-        yield "advantage: expected a number, found %s" % shown(value)
+        yield f"advantage: expected a number, found {shown(value)}"
     elif not wrong:
         ours, theirs = (
             each["sum"] / (1 if by_sum else each["n"])
             for each in (candidate["critic"], candidate["reference"])
         )
         if abs(value - (ours - theirs)) > _SAME:
-            yield "advantage is %g, but its scores give %g" % (value, ours - theirs)
+            yield f"advantage is {value:g}, but its scores give {ours - theirs:g}"
 
 
 def _score_findings(score: Any) -> Iterator[str]:
     if not isinstance(score, dict):
-        yield "expected {sum, n}, found %s" % shown(score)
+        yield f"expected {{sum, n}}, found {shown(score)}"
         return
     if not is_integer(score.get("n")) or score["n"] < 1:
-        yield "n: expected the number of tokens, found %s" % shown(score.get("n"))
+        yield f"n: expected the number of tokens, found {shown(score.get('n'))}"
     if not is_finite(score.get("sum")) or score["sum"] > ABOVE_ZERO:
-        yield "sum: expected a sum of log-probabilities, found %s" % shown(score.get("sum"))
+        yield f"sum: expected a sum of log-probabilities, found {shown(score.get('sum'))}"
 
 
 def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
@@ -166,16 +172,13 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     if not whole:
         yield (
             "turn",
-            "expected attempt and turn as numbers from 0, found %s and %s"
-            % (
-                shown(attempt),
-                shown(turn),
-            ),
+            f"expected attempt and turn as numbers from 0, found {shown(attempt)} and "
+            f"{shown(turn)}",
         )
     else:
         expected = turn_id(str(task), attempt, turn, row.get("input"))  # type: ignore[arg-type]
         if row.get("id") != expected:
-            yield "id", "expected %r, found %s" % (expected, shown(row.get("id")))
+            yield "id", f"expected {expected!r}, found {shown(row.get('id'))}"
     prompt = row.get("prompt")
     wrong = list(message_findings(prompt))
     for message in wrong:
@@ -185,19 +188,19 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     for message in reward_findings(row.get("reward"), contract, nullable=True):
         yield "reward", message
     if not isinstance(row.get("taken"), str):
-        yield "taken", "expected text, found %s" % shown(row.get("taken"))
+        yield "taken", f"expected text, found {shown(row.get('taken'))}"
     end, candidates = row.get("end"), row.get("candidates")
     if end not in TURN_ENDS:
-        yield "end", "%s is not one of %s" % (shown(end), ", ".join(TURN_ENDS))
+        yield "end", f"{shown(end)} is not one of {', '.join(TURN_ENDS)}"
     if not isinstance(candidates, list):
-        yield "candidates", "expected a list, found %s" % shown(candidates)
+        yield "candidates", f"expected a list, found {shown(candidates)}"
         return
     wanted = contract.get("candidates") if end == "sampled" else 0
     if wanted is not None and len(candidates) != wanted:
-        yield "candidates", "%d, expected %d where the turn is %s" % (len(candidates), wanted, end)
+        yield "candidates", f"{len(candidates)}, expected {wanted} where the turn is {end}"
     for place, candidate in enumerate(candidates):
         for message in _candidate_findings(candidate):
-            yield "candidates", "candidate %d: %s" % (place, message)
+            yield "candidates", f"candidate {place}: {message}"
         seed = contract.get("seed")
         if seed is not None and isinstance(candidate, dict):
             expected_seed = candidate_seed(seed, str(row.get("id")), place)
@@ -215,25 +218,21 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     if row.get("candidates_unique") != len(texts):
         yield (
             "candidates_unique",
-            "is %s, but %d texts differ"
-            % (
-                shown(row.get("candidates_unique")),
-                len(texts),
-            ),
+            f"is {shown(row.get('candidates_unique'))}, but {len(texts)} texts differ",
         )
 
 
 def _candidate_findings(candidate: Any) -> Iterator[str]:
     if not isinstance(candidate, dict):
-        yield "expected an object, found %s" % shown(candidate)
+        yield f"expected an object, found {shown(candidate)}"
         return
     if not isinstance(candidate.get("text"), str):
-        yield "text: expected text, found %s" % shown(candidate.get("text"))
+        yield f"text: expected text, found {shown(candidate.get('text'))}"
     tokens = candidate.get("tokens")
     if not isinstance(tokens, list) or not tokens or not all(map(is_integer, tokens)):
-        yield "tokens: expected the ids of at least one token, found %s" % shown(tokens)
+        yield f"tokens: expected the ids of at least one token, found {shown(tokens)}"
     elif candidate.get("logprob_n") != len(tokens):
-        yield "logprob_n is %s for %d tokens" % (shown(candidate.get("logprob_n")), len(tokens))
+        yield f"logprob_n is {shown(candidate.get('logprob_n'))} for {len(tokens)} tokens"
     total = candidate.get("logprob_sum")
     if not is_finite(total) or total > ABOVE_ZERO:  # type: ignore[operator]
-        yield "logprob_sum: expected a sum of log-probabilities, found %s" % shown(total)
+        yield f"logprob_sum: expected a sum of log-probabilities, found {shown(total)}"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import List, Optional, Tuple
 
 _ROOT = Path("/sys/fs/cgroup")
 _NO_LIMIT = 1 << 50
 """Groups without a limit say so with a word, or with a number beyond any machine's memory."""
 
 
-def memory_limit() -> Optional[int]:
+def memory_limit() -> int | None:
     """The least limit of the group and those around it, in bytes."""
     limits = []
     for folder, root, modern in _groups():
@@ -45,14 +44,14 @@ def out_of_memory(kills_before: int) -> str:
     if memory_kills() <= kills_before:
         return ""
     limit = memory_limit()
-    room = "" if limit is None else " of %d MiB" % (limit >> 20)
+    room = "" if limit is None else f" of {limit >> 20} MiB"
     return (
-        "it ran out of memory: the kernel killed a process for going over the limit%s."
-        " Raise `placement: {mem_mb: ...}` of the stage, or `mem_mb` in the profile" % room
+        f"it ran out of memory: the kernel killed a process for going over the limit{room}."
+        " Raise `placement: {mem_mb: ...}` of the stage, or `mem_mb` in the profile"
     )
 
 
-def _groups() -> List[Tuple[Path, Path, bool]]:
+def _groups() -> list[tuple[Path, Path, bool]]:
     """Folders of the group with memory accounts, the root of each, whether it is version 2."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()

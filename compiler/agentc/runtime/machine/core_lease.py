@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
 
 from agentc.runtime.machine.device_lease import prepare_locks, try_lock
 
@@ -21,14 +21,14 @@ _TRIES, _PAUSE_S = 100, 0.05
 _TOPOLOGY = "/sys/devices/system/cpu/cpu%d/topology/%s"
 
 
-def allowed_cores() -> List[int]:
+def allowed_cores() -> list[int]:
     """The cores that this process may run on, in the order in which to take them: one of each
     physical core first, those of one socket next to each other."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     cores = sorted(os.sched_getaffinity(0))
-    seen: Dict[str, int] = {}
-    keys: Dict[int, Tuple[int, int, int]] = {}
+    seen: dict[str, int] = {}
+    keys: dict[int, tuple[int, int, int]] = {}
     for core in cores:
         siblings = _topology(core, "thread_siblings_list") or str(core)
         sibling = seen[siblings] = seen.get(siblings, -1) + 1
@@ -41,15 +41,15 @@ class CoreLease:
     """Cores of one server, held until `release` or the end of this process."""
 
     def __init__(self, folder: Path) -> None:
-        self.cores: Tuple[int, ...] = ()
+        self.cores: tuple[int, ...] = ()
         self._folder = folder
-        self._descriptors: List[int] = []
+        self._descriptors: list[int] = []
 
-    def acquire(self, count: int, cores: Sequence[int]) -> Tuple[int, ...]:
+    def acquire(self, count: int, cores: Sequence[int]) -> tuple[int, ...]:
         """Take the first `count` of these cores that no other server has; none of them where fewer
         are free, or where the locks cannot be used."""
         self.release()
-        taken: List[int] = []
+        taken: list[int] = []
         with suppress(OSError):
             prepare_locks(self._folder)
             choosing = self._choosing()
@@ -57,7 +57,7 @@ class CoreLease:
                 for core in cores if choosing is not None else ():
                     if len(taken) == count:
                         break
-                    descriptor = try_lock(self._folder / ("core-%d.lock" % core))
+                    descriptor = try_lock(self._folder / (f"core-{core}.lock"))
                     if descriptor is not None:
                         self._descriptors.append(descriptor)
                         taken.append(core)
@@ -70,7 +70,7 @@ class CoreLease:
         self.cores = tuple(taken)
         return self.cores
 
-    def _choosing(self) -> Optional[int]:
+    def _choosing(self) -> int | None:
         """One chooses at a time: of two servers that each need two cores of two, one gets both."""
         for _ in range(_TRIES):
             descriptor = try_lock(self._folder / "choosing-cores.lock")

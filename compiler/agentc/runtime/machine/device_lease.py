@@ -12,9 +12,9 @@ import json
 import os
 import stat
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from agentc.runtime.machine.devices import Device, DevicesError, machine_devices
 
@@ -38,7 +38,7 @@ def assert_enough(count: int, devices: Sequence[Device]) -> None:
         raise DevicesError(
             "%d GPUs are asked for, and this machine has %d%s: lower `placement: {gpus: %d}`, or "
             "run it where there are as many"
-            % (count, len(devices), " (%s)" % there if there else "", count)
+            % (count, len(devices), f" ({there})" if there else "", count)
         )
 
 
@@ -50,11 +50,11 @@ class DeviceLease:
         """Raises DevicesError where there will never be so many."""
         assert_enough(count, devices)
         self.count = count
-        self.held: Tuple[Device, ...] = ()
+        self.held: tuple[Device, ...] = ()
         self._devices = tuple(devices)
         self._what = what
         self._folder = folder
-        self._descriptors: List[int] = []
+        self._descriptors: list[int] = []
 
     def try_acquire(self) -> bool:
         """Take the first `count` devices that nobody has. False, and nothing is held, while they
@@ -72,9 +72,9 @@ class DeviceLease:
                 os.close(choosing)
         except OSError as error:
             raise DevicesError(
-                "the locks of this machine's GPUs cannot be used: %s; %s=DIR names another folder "
+                f"the locks of this machine's GPUs cannot be used: {error}; "
+                f"{FOLDER_VARIABLE}=DIR names another folder "
                 "for them, the same for everybody who runs jobs on this machine"
-                % (error, FOLDER_VARIABLE)
             ) from None
 
     def release(self) -> None:
@@ -86,17 +86,17 @@ class DeviceLease:
             os.close(descriptor)
         self._descriptors, self.held = [], ()
 
-    def holders(self) -> List[str]:
+    def holders(self) -> list[str]:
         """Who has the other devices, in words: `0: sft (process 12 of user 1000)`."""
         told = []
         for device in self._devices:
             said = _read_note(_path(self._folder, device))
             if said:
-                told.append("%s: %s" % (device.name, said))
+                told.append(f"{device.name}: {said}")
         return told
 
     def _choose(self) -> bool:
-        taken: List[Tuple[Device, int]] = []
+        taken: list[tuple[Device, int]] = []
         for device in self._devices:
             if len(taken) == self.count:
                 break
@@ -117,7 +117,7 @@ class DeviceLease:
 class StartGate:
     """Held by one process of this machine at a time, until it opens it or ends."""
 
-    def __init__(self, descriptor: Optional[int]) -> None:
+    def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
 
     def open(self) -> None:
@@ -131,7 +131,7 @@ class StartGate:
 def one_at_a_time(environ: Mapping[str, str], gpus: int) -> Iterator[StartGate]:
     """Wait for the gate that shared servers on GPUs pass to start: two of several copies each would
     else have some of their GPUs and wait for those of the other. Raises OSError."""
-    descriptor: Optional[int] = None
+    descriptor: int | None = None
     if gpus and machine_devices(environ):
         folder = lock_folder(environ)
         prepare_locks(folder)
@@ -147,13 +147,13 @@ def one_at_a_time(environ: Mapping[str, str], gpus: int) -> Iterator[StartGate]:
 
 
 def _path(folder: Path, device: Device) -> Path:
-    return folder / ("gpu-%s.lock" % device.identity.replace("/", "_"))
+    return folder / (f"gpu-{device.identity.replace('/', '_')}.lock")
 
 
 def prepare_locks(folder: Path) -> None:
     """Anybody may add locks, and nobody may take away those of others. Raises OSError."""
     if not folder.exists():
-        draft = folder.with_name(".%s.%d" % (folder.name, os.getpid()))
+        draft = folder.with_name(f".{folder.name}.{os.getpid()}")
         draft.mkdir(parents=True)
         draft.chmod(0o1777)
         try:
@@ -164,7 +164,7 @@ def prepare_locks(folder: Path) -> None:
         raise NotADirectoryError(20, "it is no folder", str(folder))
 
 
-def try_lock(path: Path) -> Optional[int]:
+def try_lock(path: Path) -> int | None:
     """A descriptor that holds the lock, or None while another one does. Raises OSError."""
     while True:
         descriptor = _open(path)
@@ -194,7 +194,7 @@ def _open(path: Path) -> int:
                 return descriptor
             os.close(descriptor)
             raise OSError(22, "it is no ordinary file", str(path))
-        draft = path.with_name(".%s.%d.%d" % (path.name, os.getpid(), time.monotonic_ns()))
+        draft = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
         new = os.open(str(draft), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             os.fchmod(new, 0o666)
@@ -218,11 +218,11 @@ def _read_note(path: Path) -> str:
     with suppress(OSError, ValueError, AttributeError):
         descriptor = os.open(str(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            said: Dict[str, object] = json.loads(os.read(descriptor, _NOTE_BYTES).decode("utf-8"))
+            said: dict[str, object] = json.loads(os.read(descriptor, _NOTE_BYTES).decode("utf-8"))
         finally:
             os.close(descriptor)
         what = "".join(each for each in str(said.get("what")) if each.isprintable())[:_SHOWN]
         pid, user = int(str(said.get("pid"))), int(str(said.get("user")))
-        if Path("/proc/%d" % pid).exists():
-            return "%s (process %d of user %d)" % (what, pid, user)
+        if Path(f"/proc/{pid}").exists():
+            return f"{what} (process {pid} of user {user})"
     return ""

@@ -7,9 +7,10 @@ has all.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from agentc.runtime.lease_roles import is_model_server
+from agentc.lease_roles import is_model_server
 
 AUTO = "auto"
 
@@ -25,7 +26,7 @@ class DeviceTaker(NamedTuple):
     role: str
     backend: str
     devices: int = 0
-    copies: Union[int, str, None] = None
+    copies: int | str | None = None
 
     def number_of_copies(self, there: int, others: int = 0) -> int:
         """Within a job that has so many GPUs, of which other servers take some."""
@@ -36,7 +37,7 @@ class DeviceTaker(NamedTuple):
 
 def divide(
     names: Sequence[str], servers: Mapping[str, DeviceTaker]
-) -> Tuple[Dict[str, List[List[str]]], List[str]]:
+) -> tuple[dict[str, list[list[str]]], list[str]]:
     """GPUs of each copy of each server, by what it is called here, and of the program. Raises
     TooFewDevicesError."""
     wanted = wanted_devices(servers, len(names))
@@ -48,7 +49,7 @@ def divide(
     needed = sum(wanted[name] * copies[name] for name in servers)
     if needed > len(names):
         takers = [
-            "the %s server (%s) %d" % (each.role, each.backend, wanted[name] * copies[name])
+            f"the {each.role} server ({each.backend}) {wanted[name] * copies[name]}"
             for name, each in servers.items()
             if wanted[name]
         ]
@@ -57,7 +58,7 @@ def divide(
             "`placement: {gpus: %d}`" % (needed, len(names), ", ".join(takers), needed)
         )
     left = list(names)
-    given: Dict[str, List[List[str]]] = {}
+    given: dict[str, list[list[str]]] = {}
     for name in servers:
         given[name] = []
         for _ in range(copies[name]):
@@ -66,7 +67,7 @@ def divide(
     return given, left
 
 
-def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> Dict[str, int]:
+def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> dict[str, int]:
     """How many a copy of each takes, where so many are there."""
     said = {name: each.devices for name, each in servers.items()}
     if any(said.values()):

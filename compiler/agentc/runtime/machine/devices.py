@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 GPUS_VARIABLE = "AGENTC_GPUS"
 """How many GPUs, or which: `4`, `0,2`, `3,` (number 3 alone), `GPU-8d4f...,MIG-51b3...`."""
@@ -43,12 +44,12 @@ class ListedGpu(NamedTuple):
 
     number: str
     uuid: str
-    parts: Tuple[str, ...]
+    parts: tuple[str, ...]
 
 
 def machine_devices(
-    environ: Mapping[str, str], ask: Optional[Callable[[], List[ListedGpu]]] = None
-) -> Tuple[Device, ...]:
+    environ: Mapping[str, str], ask: Callable[[], list[ListedGpu]] | None = None
+) -> tuple[Device, ...]:
     """The GPUs of this machine that jobs may have; () where there are none, where nobody can tell,
     and where somebody hides them for the processor to do the work. Raises DevicesError."""
     said, visible = _words(environ.get(GPUS_VARIABLE)), _words(environ.get(VISIBLE))
@@ -62,7 +63,7 @@ def machine_devices(
         if not names:
             names = [str(number) for number in range(count)]
         if count > len(names):
-            where = "%s=%s" % (VISIBLE, environ[VISIBLE]) if visible is not None else "the driver"
+            where = f"{VISIBLE}={environ[VISIBLE]}" if visible is not None else "the driver"
             raise DevicesError(
                 "%s=%d, and %s shows %d GPUs; lower it, or list those that are meant"
                 % (GPUS_VARIABLE, count, where, len(names))
@@ -72,15 +73,15 @@ def machine_devices(
         wrong = [word for word in said if not _is_name(word)]
         if wrong or not said:
             raise DevicesError(
-                "%s=%s is neither a number of GPUs nor a list of them; expected `4`, `0,2` or "
+                f"{GPUS_VARIABLE}={environ[GPUS_VARIABLE]} is neither a number of GPUs nor a "
+                "list of them; expected `4`, `0,2` or "
                 "names as `nvidia-smi -L` prints them (GPU-..., MIG-...), joined by commas"
-                % (GPUS_VARIABLE, environ[GPUS_VARIABLE])
             )
         names = said
     found = [Device(name, _identity(name, listed, environ)) for name in names]
     twice = {one.identity for one in found if [o.identity for o in found].count(one.identity) > 1}
     if twice:
-        raise DevicesError("%s is listed twice among the GPUs" % min(twice))
+        raise DevicesError(f"{min(twice)} is listed twice among the GPUs")
     return tuple(found)
 
 
@@ -88,9 +89,9 @@ def gpus_hidden(environ: Mapping[str, str]) -> str:
     """The setting by which somebody hides every GPU so that the CPU does the work; else ""."""
     said, visible = environ.get(GPUS_VARIABLE), environ.get(VISIBLE)
     if said is not None and said.strip().isdigit() and int(said) == 0:
-        return "%s=%s" % (GPUS_VARIABLE, said.strip())
+        return f"{GPUS_VARIABLE}={said.strip()}"
     if _words(said) is None and visible is not None and _words(visible) == []:
-        return "%s=%s" % (VISIBLE, visible)
+        return f"{VISIBLE}={visible}"
     return ""
 
 
@@ -101,7 +102,7 @@ def may_have_gpus(environ: Mapping[str, str]) -> bool:
     return _NVIDIA.exists() or _KFD.is_dir()
 
 
-def visible_devices(environ: Mapping[str, str]) -> Optional[List[str]]:
+def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
     """What CUDA_VISIBLE_DEVICES lists, None where it is not set."""
     return _words(environ.get(VISIBLE))
 
@@ -117,9 +118,9 @@ def visibility(names: Sequence[str], numbered: bool) -> Mapping[str, str]:
     return shown
 
 
-def list_gpus() -> List[ListedGpu]:
+def list_gpus() -> list[ListedGpu]:
     """What the driver's tool lists, else what the kernel does."""
-    found: List[ListedGpu] = []
+    found: list[ListedGpu] = []
     program = shutil.which("nvidia-smi")
     if program is not None:
         with suppress(OSError, subprocess.SubprocessError):
@@ -139,7 +140,7 @@ def list_gpus() -> List[ListedGpu]:
             uuid = re.search(r"^GPU UUID:\s*(\S+)", card.read_text(errors="replace"), re.MULTILINE)
             found.append(ListedGpu(str(number), uuid.group(1) if uuid else card.parent.name, ()))
     count = 0 if found else _amd_cards()
-    return found + [ListedGpu(str(number), "amd-%d" % number, ()) for number in range(count)]
+    return found + [ListedGpu(str(number), f"amd-{number}", ()) for number in range(count)]
 
 
 def _amd_cards() -> int:
@@ -151,9 +152,9 @@ def _amd_cards() -> int:
     return count
 
 
-def read_listing(text: str) -> List[ListedGpu]:
+def read_listing(text: str) -> list[ListedGpu]:
     """What `nvidia-smi -L` prints."""
-    found: List[ListedGpu] = []
+    found: list[ListedGpu] = []
     for line in text.splitlines():
         gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
         if gpu:
@@ -163,7 +164,7 @@ def read_listing(text: str) -> List[ListedGpu]:
     return found
 
 
-def _visible_names(visible: Optional[List[str]], listed: Sequence[ListedGpu]) -> List[str]:
+def _visible_names(visible: list[str] | None, listed: Sequence[ListedGpu]) -> list[str]:
     if visible is not None:
         return visible
     # Programs take numbers or names, and not both in one list.
@@ -177,18 +178,18 @@ def _identity(name: str, listed: Sequence[ListedGpu], environ: Mapping[str, str]
         if name == gpu.number or (name.startswith("GPU-") and gpu.uuid.startswith(name)):
             return gpu.uuid
     job = environ.get("SLURM_JOB_ID")
-    return "slurm-%s-%s" % (job, name) if job and name.isdigit() else name
+    return f"slurm-{job}-{name}" if job and name.isdigit() else name
 
 
 def _is_name(word: str) -> bool:
     return word.isdigit() or re.match(r"(GPU|MIG)-[A-Za-z0-9/-]+$", word) is not None
 
 
-def _words(text: Optional[str]) -> Optional[List[str]]:
+def _words(text: str | None) -> list[str] | None:
     """The words of a list; as CUDA does it, none from the first one that hides the rest."""
     if text is None:
         return None
-    words: List[str] = []
+    words: list[str] = []
     for word in (each.strip() for each in text.split(",")):
         if word in ("-1", "NoDevFiles"):
             break

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 _CARDS = Path("/proc/driver/nvidia/gpus")
 _QUERY = "--query-gpu=name,memory.total,driver_version"
@@ -19,11 +19,11 @@ class MachineProbe:
 
     def __init__(self) -> None:
         self._asked = _ask_for_gpus()
-        self._known: Optional[Dict[str, Any]] = None
-        self.given: List[str] = []
+        self._known: dict[str, Any] | None = None
+        self.given: list[str] = []
         """Those GPUs that the job had, by their names; [] where nobody gave any out."""
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """`{"host", "system", "machine", "cpus", "cores", "cpu", "memory_mb", "gpus", ...}`.
 
         `cpus` are those that this process may use, `cores` all of the machine. With nvidia-smi,
@@ -33,7 +33,7 @@ class MachineProbe:
             self._known = {**_processor(), **self._gpus()}
         return {**self._known, "gpus_given": self.given} if self.given else self._known
 
-    def _gpus(self) -> Dict[str, Any]:
+    def _gpus(self) -> dict[str, Any]:
         if self._asked is not None:
             try:
                 text, _ = self._asked.communicate(timeout=_PATIENCE_S)
@@ -46,7 +46,7 @@ class MachineProbe:
         return {"gpus": _cards()}
 
 
-def read_gpus(text: str) -> Dict[str, Any]:
+def read_gpus(text: str) -> dict[str, Any]:
     """nvidia-smi's answer (CSV without header and units) as fields; {} when it lists no GPU."""
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     rows = [row for row in rows if len(row) == 3 and row[1].isdigit()]
@@ -59,7 +59,7 @@ def read_gpus(text: str) -> Dict[str, Any]:
     }
 
 
-def _ask_for_gpus() -> Optional["subprocess.Popen[bytes]"]:
+def _ask_for_gpus() -> subprocess.Popen[bytes] | None:
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -74,18 +74,18 @@ def _ask_for_gpus() -> Optional["subprocess.Popen[bytes]"]:
         return None
 
 
-def _cards() -> List[str]:
+def _cards() -> list[str]:
     if not _CARDS.is_dir():
         return []
     models = (_first_field(card / "information", "Model") for card in sorted(_CARDS.iterdir()))
     return [model or "unknown" for model in models]
 
 
-def _processor() -> Dict[str, Any]:
+def _processor() -> dict[str, Any]:
     machine = os.uname()
-    found: Dict[str, Any] = {
+    found: dict[str, Any] = {
         "host": machine.nodename,
-        "system": "%s %s" % (machine.sysname, machine.release),
+        "system": f"{machine.sysname} {machine.release}",
         "machine": machine.machine,
         "cpus": _usable_cpus(),
         "cores": os.cpu_count() or 1,
@@ -106,7 +106,7 @@ def _usable_cpus() -> int:
         return os.cpu_count() or 1
 
 
-def _first_field(path: Path, name: str) -> Optional[str]:
+def _first_field(path: Path, name: str) -> str | None:
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:

@@ -14,31 +14,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING
+
+from agentc.program.child import die_with_parent
 
 if TYPE_CHECKING:
     from agentc.runtime.store.keeper import Heartbeat
 
 MARK_VARIABLE = "AGENTC_JOB"
 _LINUX = sys.platform.startswith("linux")
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOST_GRACE_S = 20.0
-
-
-def die_with_parent(number: int, parent: Optional[int] = None) -> None:
-    """Ask the kernel to send this process the signal when its parent ends.
-
-    `parent` is the expected parent; when it is gone already, this process ends at once.
-    """
-    if not _LINUX:
-        return
-    expected = os.getppid() if parent is None else parent
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-    if os.getppid() != expected:
-        os._exit(128 + int(number))
 
 
 def adopt_orphans() -> None:
@@ -56,16 +45,16 @@ def leave_orphans() -> None:
 def mark(name: str, store: str) -> str:
     """The mark of an object's processes: the same key at work in another store differs."""
     digest = hashlib.sha256(os.path.realpath(store).encode()).hexdigest()
-    return "%s@%s" % (name, digest[:12])
+    return f"{name}@{digest[:12]}"
 
 
 def start(
     argv: Sequence[str],
     *,
     cwd: str,
-    environment: Dict[str, str],
+    environment: dict[str, str],
     output: int,
-) -> "subprocess.Popen[bytes]":
+) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own; it is killed when this process ends.
 
     `output` is the descriptor that takes its stdout and stderr. Raises OSError when it cannot
@@ -104,12 +93,12 @@ def seconds_without_core(group: int) -> float:
     for pid in all_processes():
         with suppress(OSError, ValueError, IndexError):
             if os.getpgid(pid) == group:
-                for task in Path("/proc/%d/task" % pid).iterdir():
+                for task in Path(f"/proc/{pid}/task").iterdir():
                     longest = max(longest, int((task / "schedstat").read_bytes().split()[1]))
     return longest / 1e9
 
 
-def group_usage(group: int) -> Tuple[float, float]:
+def group_usage(group: int) -> tuple[float, float]:
     """CPU seconds of the processes of a group so far, children that they have waited for included,
     and the sum of the largest main memory of each, in MiB."""
     ticks, peak = 0, 0
@@ -117,12 +106,12 @@ def group_usage(group: int) -> Tuple[float, float]:
         with suppress(OSError, ValueError, IndexError):
             if os.getpgid(pid) == group:
                 ticks += sum(map(int, _status_fields(pid)[11:15]))
-                status = Path("/proc/%d/status" % pid).read_bytes()
+                status = Path(f"/proc/{pid}/status").read_bytes()
                 peak += int(status.split(b"VmHWM:", 1)[1].split(None, 1)[0])
     return ticks / os.sysconf("SC_CLK_TCK"), peak / 1024.0
 
 
-def marks() -> Dict[int, str]:
+def marks() -> dict[int, str]:
     """The mark of every process (of this user) that carries one."""
     begins = (MARK_VARIABLE + "=").encode()
     found = {}
@@ -135,7 +124,7 @@ def marks() -> Dict[int, str]:
     return found
 
 
-def marked(name: str) -> Set[int]:
+def marked(name: str) -> set[int]:
     """Processes (of this user) that carry that mark."""
     return {pid for pid, carried in marks().items() if carried == name}
 
@@ -145,9 +134,9 @@ def end_marked(name: str, grace: float = 0.0) -> int:
     return end_all(lambda: marked(name), grace)
 
 
-def end_all(find: Callable[[], Set[int]], grace: float) -> int:
+def end_all(find: Callable[[], set[int]], grace: float) -> int:
     """TERM what `find` returns, wait up to `grace` seconds, then KILL until it returns nothing."""
-    ended: Set[int] = set()
+    ended: set[int] = set()
     deadline = time.monotonic() + grace
     number = signal.SIGTERM if grace > 0 else signal.SIGKILL
     # A process in uninterruptible sleep cannot be ended by anybody: do not wait for ever.
@@ -172,7 +161,7 @@ def started(pid: int) -> str:
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else ""
 
 
-def children() -> Set[int]:
+def children() -> set[int]:
     """Direct children of this process, adopted orphans included."""
     me = os.getpid()
     try:
@@ -193,7 +182,7 @@ class Watchdog:
     when one is lost, it stops this process.
     """
 
-    def __init__(self, name: str, keeper: Optional[Heartbeat] = None) -> None:
+    def __init__(self, name: str, keeper: Heartbeat | None = None) -> None:
         read, write = os.pipe()
         parent = os.getpid()
         self.pid = os.fork()
@@ -212,7 +201,7 @@ class Watchdog:
             self._write = -1
 
 
-def _watch(read: int, name: str, parent: int, keeper: Optional[Heartbeat]) -> None:
+def _watch(read: int, name: str, parent: int, keeper: Heartbeat | None) -> None:
     try:
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -235,24 +224,24 @@ def _watch(read: int, name: str, parent: int, keeper: Optional[Heartbeat]) -> No
         os._exit(0)
 
 
-def all_processes() -> List[int]:
+def all_processes() -> list[int]:
     """Numbers of all processes of this machine."""
     if not _LINUX:
         return []
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
-def _environment(pid: int) -> List[bytes]:
+def _environment(pid: int) -> list[bytes]:
     try:
-        return Path("/proc/%d/environ" % pid).read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
 
 
-def _status_fields(pid: int) -> List[str]:
+def _status_fields(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the state on; empty when the process is gone."""
     try:
-        stat = Path("/proc/%d/stat" % pid).read_text(encoding="utf-8", errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return stat.rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from collections.abc import Callable, Mapping
 
 from agentc.runtime.machine import control_group
 from agentc.runtime.machine.rendezvous import allocated_nodes
@@ -24,7 +24,7 @@ _LATE_S = 300.0
 _LOCAL_SLACK = 0.95
 """Machines sold with 64 GiB show a little less."""
 
-Fact = Tuple[float, str]
+Fact = tuple[float, str]
 """An amount, and what says so."""
 
 
@@ -32,7 +32,7 @@ class NotGrantedError(Exception):
     """The job did not get what was asked for; the message names cause and remedy."""
 
 
-def read_asked(text: str) -> Dict[str, str]:
+def read_asked(text: str) -> dict[str, str]:
     """`gpu=4,mem_mb=16000` as a mapping."""
     pairs = (word.partition("=") for word in text.split(",") if "=" in word)
     return {name.strip(): value.strip() for name, _, value in pairs}
@@ -41,9 +41,9 @@ def read_asked(text: str) -> Dict[str, str]:
 def shortfalls(
     asked: Mapping[str, str],
     environ: Mapping[str, str],
-    machine_gpus: Callable[[], List[str]],
-    now: Optional[float] = None,
-) -> List[str]:
+    machine_gpus: Callable[[], list[str]],
+    now: float | None = None,
+) -> list[str]:
     """A sentence for each thing that is known to be less than was asked for."""
     found = []
     nodes = max(1, number(asked.get("nodes")) or 1)
@@ -65,7 +65,7 @@ def shortfalls(
     if nodes > 1 and "SLURM_JOB_ID" in environ:
         there = allocated_nodes(environ)
         if there < nodes:
-            found.append("%d nodes were asked for, and it has %d" % (nodes, there))
+            found.append(f"{nodes} nodes were asked for, and it has {there}")
     return found
 
 
@@ -76,13 +76,12 @@ def clock_trouble(environ: Mapping[str, str], now: float) -> str:
         return ""
     late = now - span[0]
     return (
-        "the clock of %s and that of SLURM's controller disagree: by this one the job began %s "
-        "(%s). Time limits are the controller's, so the job may stop too early or be cut off "
+        "the clock of {} and that of SLURM's controller disagree: by this one the job began {} "
+        "({}). Time limits are the controller's, so the job may stop too early or be cut off "
         "before it has saved its work; let the node's clock be set (`chronyc tracking`, "
-        "`timedatectl`)"
-        % (
+        "`timedatectl`)".format(
             os.uname().nodename,
-            "%d minutes ago" % (late // 60) if late > 0 else "%d s from now" % -late,
+            f"{int(late // 60)} minutes ago" if late > 0 else "%d s from now" % -late,
             span[2],
         )
     )
@@ -91,7 +90,7 @@ def clock_trouble(environ: Mapping[str, str], now: float) -> str:
 def assert_granted(
     asked: Mapping[str, str],
     environ: Mapping[str, str],
-    machine_gpus: Callable[[], List[str]],
+    machine_gpus: Callable[[], list[str]],
     warn: Callable[[str], None],
 ) -> None:
     """Raise NotGrantedError where something is missing, or with AGENTC_PROLOGUE=warn say it."""
@@ -102,15 +101,13 @@ def assert_granted(
     missing = shortfalls(asked, environ, machine_gpus) if asked else []
     if not missing:
         return
-    text = "it did not get what was asked for: %s\n%s" % ("; ".join(missing), _remedy(environ))
+    text = f"it did not get what was asked for: {'; '.join(missing)}\n{_remedy(environ)}"
     if environ.get(MODE_VARIABLE) != "warn":
         raise NotGrantedError(text)
     warn(text)
 
 
-def visible_gpus(
-    environ: Mapping[str, str], machine_gpus: Callable[[], List[str]]
-) -> Optional[Fact]:
+def visible_gpus(environ: Mapping[str, str], machine_gpus: Callable[[], list[str]]) -> Fact | None:
     """How many GPUs the job sees, or None where nobody can tell."""
     listed = environ.get("CUDA_VISIBLE_DEVICES")
     if "SLURM_JOB_ID" in environ:
@@ -122,21 +119,21 @@ def visible_gpus(
                     break
                 return count, name
         if listed is not None:
-            return _listed(listed), "CUDA_VISIBLE_DEVICES=%s" % listed
+            return _listed(listed), f"CUDA_VISIBLE_DEVICES={listed}"
         if "ROCR_VISIBLE_DEVICES" in environ or "ZE_AFFINITY_MASK" in environ:
             return None
         return 0, "SLURM gave none: SLURM_GPUS_ON_NODE and CUDA_VISIBLE_DEVICES are not set"
     if listed is not None:
         # Whoever hides all GPUs on a machine of their own wants the processor to do the work.
         count = _listed(listed)
-        return (count, "CUDA_VISIBLE_DEVICES=%s" % listed) if count else None
+        return (count, f"CUDA_VISIBLE_DEVICES={listed}") if count else None
     names = machine_gpus()
-    return (len(names), "this machine: %s" % ", ".join(names)) if names else None
+    return (len(names), f"this machine: {', '.join(names)}") if names else None
 
 
-def memory_limit(environ: Mapping[str, str]) -> Optional[Fact]:
+def memory_limit(environ: Mapping[str, str]) -> Fact | None:
     """MiB that the job may use on this node: the least of what limits it."""
-    known: List[Fact] = []
+    known: list[Fact] = []
     per_node = number(environ.get("SLURM_MEM_PER_NODE"))
     per_cpu = number(environ.get("SLURM_MEM_PER_CPU"))
     cpus = number(environ.get("SLURM_CPUS_ON_NODE"))
@@ -154,7 +151,7 @@ def memory_limit(environ: Mapping[str, str]) -> Optional[Fact]:
     return min(known) if known else None
 
 
-def time_left(environ: Mapping[str, str], now: float) -> Optional[Fact]:
+def time_left(environ: Mapping[str, str], now: float) -> Fact | None:
     """Seconds until SLURM ends the job; None outside of SLURM, or without a limit."""
     span = _allocation(environ)
     if span is None:
@@ -163,21 +160,21 @@ def time_left(environ: Mapping[str, str], now: float) -> Optional[Fact]:
     return span[1] - max(now, span[0] or now), span[2]
 
 
-def _allocation(environ: Mapping[str, str]) -> Optional[Tuple[Optional[float], float, str]]:
+def _allocation(environ: Mapping[str, str]) -> tuple[float | None, float, str] | None:
     """When SLURM began the job, as far as it says, when it will end it, and what says so."""
     job = environ.get("SLURM_JOB_ID")
     if not job:
         return None
-    start, end = (number(environ.get("SLURM_JOB_%s_TIME" % word)) for word in ("START", "END"))
+    start, end = (number(environ.get(f"SLURM_JOB_{word}_TIME")) for word in ("START", "END"))
     if end:
         return start or _shown_times(job).get("StartTime"), end, "SLURM_JOB_END_TIME"
     known = _shown_times(job)
     if "EndTime" not in known:
         return None
-    return known.get("StartTime"), known["EndTime"], "scontrol show job %s" % job
+    return known.get("StartTime"), known["EndTime"], f"scontrol show job {job}"
 
 
-def _shown_times(job: str) -> Dict[str, float]:
+def _shown_times(job: str) -> dict[str, float]:
     found = {}
     for word in shown("job", job).split():
         name, _, value = word.partition("=")
@@ -189,7 +186,7 @@ def _shown_times(job: str) -> Dict[str, float]:
     return found
 
 
-def _too_short(minutes: int, environ: Mapping[str, str], now: float) -> List[str]:
+def _too_short(minutes: int, environ: Mapping[str, str], now: float) -> list[str]:
     """Begin and end are by the controller's clock, from which this node's may differ."""
     span = _allocation(environ)
     if span is None:
@@ -199,7 +196,7 @@ def _too_short(minutes: int, environ: Mapping[str, str], now: float) -> List[str
         return []
     left = max(0, length // 60)
     got = "it was given %d" if span[0] is not None else "it ends in %d by this node's clock"
-    return ["%d minutes were asked for, and %s (%s)" % (minutes, got % left, span[2])]
+    return [f"{minutes} minutes were asked for, and {got % left} ({span[2]})"]
 
 
 def gpus_on_node(asked: Mapping[str, str], nodes: int) -> int:
@@ -214,12 +211,14 @@ def _remedy(environ: Mapping[str, str]) -> str:
     lines = "help: `agentc plan SPEC --profile P` prints who asked for what; "
     if "SLURM_JOB_ID" in environ:
         lines += (
-            "`scontrol show job %s` what SLURM gave. snakemake-executor-plugin-slurm before "
-            "2.7.1 starts a job once for each of its GPUs: upgrade it" % environ["SLURM_JOB_ID"]
+            "`scontrol show job {}` what SLURM gave. snakemake-executor-plugin-slurm before "
+            "2.7.1 starts a job once for each of its GPUs: upgrade it".format(
+                environ["SLURM_JOB_ID"]
+            )
         )
     else:
         lines += "lower `placement:` (it changes no key), or run where there is as much"
-    return lines + ". %s=warn runs all the same" % MODE_VARIABLE
+    return lines + f". {MODE_VARIABLE}=warn runs all the same"
 
 
 def _listed(devices: str) -> int:
@@ -227,7 +226,7 @@ def _listed(devices: str) -> int:
     return len([word for word in words if word not in ("-1", "NoDevFiles")])
 
 
-def number(text: Optional[str]) -> Optional[int]:
+def number(text: str | None) -> int | None:
     """An amount, None where it is not known."""
     try:
         return int(text) if text else None
@@ -235,7 +234,7 @@ def number(text: Optional[str]) -> Optional[int]:
         return None
 
 
-def _machine_memory() -> Optional[int]:
+def _machine_memory() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
     except (ValueError, OSError):

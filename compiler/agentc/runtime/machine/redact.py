@@ -10,8 +10,8 @@ import base64
 import json
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional, Set, Tuple
 from urllib.parse import quote, quote_plus
 
 REPLACEMENT = b"[redacted]"
@@ -28,11 +28,11 @@ class Redactor:
     """Replaces each secret value. Without secrets it changes nothing."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms: Set[bytes] = set()
+        forms: set[bytes] = set()
         for secret in secrets:
             forms.update(form for form in _forms(secret) if len(form) >= _SHORTEST)
         # Longest first, so that a secret that contains another one goes as a whole.
-        self.secrets: List[bytes] = sorted(forms, key=lambda form: (-len(form), form))
+        self.secrets: list[bytes] = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile(b"|".join(map(re.escape, self.secrets)))
         self._first = {form[0] for form in self.secrets}
 
@@ -51,7 +51,7 @@ class Redactor:
             return text
         return self.clean(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def split(self, text: bytes) -> Tuple[bytes, bytes]:
+    def split(self, text: bytes) -> tuple[bytes, bytes]:
         """The part of a growing text that can be shown, cleaned, and the rest: what may be the
         beginning of a secret, to be held until more arrives."""
         if not self.secrets:
@@ -78,11 +78,11 @@ class Redactor:
         found = self._pattern.search(text.encode("utf-8", "surrogatepass"))
         return bool(self.secrets) and found is not None
 
-    def purge(self, folder: Path) -> Optional[str]:
+    def purge(self, folder: Path) -> str | None:
         """Take what holds a value out of a folder of staged work: lines of journals (`.jsonl`),
         whose other rows are worth keeping, and other files whole. Relative name of the first,
         cleaned, or None."""
-        first: Optional[str] = None
+        first: str | None = None
         for path in _files(folder) if self.secrets else ():
             name = path.relative_to(folder).as_posix()
             clean = self.clean_text(name)
@@ -111,7 +111,7 @@ class Redactor:
             start = end
         return b"".join(kept)
 
-    def find(self, folder: Path) -> Optional[str]:
+    def find(self, folder: Path) -> str | None:
         """Relative name of the first file under a folder that holds a value, in its content or
         in its name, or None. The name is cleaned."""
         for path in _files(folder) if self.secrets else ():
@@ -166,5 +166,5 @@ def _forms(secret: str) -> Iterator[bytes]:
         yield core.replace(b"+", b"-").replace(b"/", b"_")
 
 
-def _files(folder: Path) -> List[Path]:
+def _files(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
 
 from agentc.runtime.machine.scontrol import shown
 
@@ -30,7 +30,7 @@ def allocated_nodes(environ: Mapping[str, str]) -> int:
     return _allocation(environ)[0]
 
 
-def _allocation(environ: Mapping[str, str]) -> Tuple[int, str]:
+def _allocation(environ: Mapping[str, str]) -> tuple[int, str]:
     """Number and list of the job's nodes. Variables may be those of a step on one node: Snakemake's
     plugin takes all others away before it starts one. So SLURM is asked."""
     job = environ.get("SLURM_JOB_ID")
@@ -46,16 +46,16 @@ def _allocation(environ: Mapping[str, str]) -> Tuple[int, str]:
     return count, hosts
 
 
-def expand_hosts(text: str) -> List[str]:
+def expand_hosts(text: str) -> list[str]:
     """`n[1-3,07],gpu2` as names, in order: what `scontrol show hostnames` prints."""
-    names: List[str] = []
+    names: list[str] = []
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
         found = [""]
         for piece in re.split(r"(\[[^\]]*\])", part):
             if not piece.startswith("["):
                 found = [name + piece for name in found]
                 continue
-            ends: List[str] = []
+            ends: list[str] = []
             for each in piece[1:-1].split(","):
                 first, dash, last = each.partition("-")
                 if dash:
@@ -68,7 +68,7 @@ def expand_hosts(text: str) -> List[str]:
     return names
 
 
-def hosts(environ: Mapping[str, str]) -> List[str]:
+def hosts(environ: Mapping[str, str]) -> list[str]:
     """The names of the job's nodes, the first one first. Raises RendezvousError."""
     found = expand_hosts(_allocation(environ)[1])
     if not found:
@@ -89,8 +89,9 @@ def first_address(environ: Mapping[str, str]) -> str:
     match = re.search(r"\bNodeAddr=(\S+)", shown("node", first))
     if match is None:
         raise RendezvousError(
-            "no address of the node %s is known: its name does not resolve, and `scontrol show "
-            "node` does not tell one" % first
+            f"no address of the node {first} is known: its name does not resolve, and "
+            "`scontrol show "
+            "node` does not tell one"
         )
     return match.group(1)
 
@@ -102,17 +103,17 @@ def port_of(environ: Mapping[str, str]) -> int:
 
 
 def launcher_on_each_node(
-    words: List[str], nodes: int, environ: Mapping[str, str], only: Sequence[str] = ()
-) -> List[str]:
+    words: list[str], nodes: int, environ: Mapping[str, str], only: Sequence[str] = ()
+) -> list[str]:
     """A command line that runs `words` once on each node of this job's allocation, or on those
     `nodes` that `only` names."""
     srun = shutil.which("srun", path=environ.get("PATH"))
     if srun is None:
-        raise RendezvousError("srun is not on PATH of %s" % socket.gethostname())
+        raise RendezvousError(f"srun is not on PATH of {socket.gethostname()}")
     return [
         srun,
-        "--nodes=%d" % nodes,
-        "--ntasks=%d" % nodes,
+        f"--nodes={nodes}",
+        f"--ntasks={nodes}",
         "--ntasks-per-node=1",
         *(["--nodelist=" + ",".join(only)] if only else []),
         "--overlap",  # the job's own step holds what the allocation has
@@ -124,7 +125,7 @@ def launcher_on_each_node(
     ]
 
 
-def launcher_variables(environ: Mapping[str, str], port: Optional[int] = None) -> Dict[str, str]:
+def launcher_variables(environ: Mapping[str, str], port: int | None = None) -> dict[str, str]:
     """The environment to start them in; without a port, one worked out of the job's number. srun
     takes SLURM_* variables for options, and those of the step that we are in would bind it to one
     node."""
@@ -138,7 +139,7 @@ def launcher_variables(environ: Mapping[str, str], port: Optional[int] = None) -
     return kept
 
 
-def read_meeting(environ: Mapping[str, str]) -> Tuple[str, int, int]:
+def read_meeting(environ: Mapping[str, str]) -> tuple[str, int, int]:
     """Address, port and number of nodes, as the first of them wrote it down."""
     where, _, nodes = environ[VARIABLE].rpartition("/")
     address, _, port = where.rpartition(":")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import Dict, Tuple
 
 _PATIENCE_S = 10.0
 _AWAY = re.compile(
@@ -19,7 +18,7 @@ _AWAY = re.compile(
     re.IGNORECASE,
 )
 
-_known: Dict[Tuple[str, str, str], str] = {}
+_known: dict[tuple[str, str, str], str] = {}
 
 
 def is_away(output: str) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Dict, MutableMapping, Optional
+from collections.abc import MutableMapping
 
 VARIABLE = "AGENTC_SCRATCH"
 """The folder, and the values before, as JSON."""
@@ -15,14 +15,14 @@ _ALIASES = ("TMP", "TEMP", "TEMPDIR")
 """What Snakemake sets for a job's shell besides TMPDIR."""
 
 
-def moved_to(folder: str, environ: MutableMapping[str, str]) -> Dict[str, str]:
+def moved_to(folder: str, environ: MutableMapping[str, str]) -> dict[str, str]:
     """The environment of a Snakemake that keeps such files in that folder."""
     before = {name: environ.get(name) for name in (_CACHE, _TEMPORARY)}
     word = json.dumps({"folder": folder, "before": before}, sort_keys=True)
     return {**environ, _CACHE: folder, _TEMPORARY: folder, VARIABLE: word}
 
 
-def restore(environ: Optional[MutableMapping[str, str]] = None) -> None:
+def restore(environ: MutableMapping[str, str] | None = None) -> None:
     """Give the variables of this process the values that they had before the run, where they still
     name its scratch folder: a cluster may give each job a folder of its own."""
     environ = os.environ if environ is None else environ

@@ -4,18 +4,18 @@ memory until the machine restarts."""
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Collection, Set
 
 from agentc.runtime.machine.process import all_processes
 
 _FOLDER = "/dev/shm/"
 
 
-def mapped_by(groups: Collection[int]) -> Set[str]:
+def mapped_by(groups: Collection[int]) -> set[str]:
     """The files there that processes of these groups have mapped."""
-    found: Set[str] = set()
+    found: set[str] = set()
     for pid in all_processes():
         with suppress(OSError):
             if os.getpgid(pid) in groups:
@@ -36,9 +36,9 @@ def remove_unused(paths: Collection[str]) -> None:
             Path(path).unlink()
 
 
-def _mapped(pid: int) -> Set[str]:
+def _mapped(pid: int) -> set[str]:
     found = set()
-    for line in Path("/proc/%d/maps" % pid).read_bytes().splitlines():
+    for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
         at = line.find(_FOLDER.encode())
         if at >= 0:
             found.add(line[at:].decode("utf-8", "surrogateescape"))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Iterator
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -22,7 +22,7 @@ class StoppedError(Exception):
 
     def __init__(self, number: int) -> None:
         # `agentc run` stops its jobs by INT whatever signal it was itself stopped by.
-        by = "" if number == signal.SIGINT else " by %s" % signal.Signals(number).name
+        by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
         super().__init__(STOPPED + by)
         self.number = number
 

@@ -11,9 +11,10 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any
 
 from agentc.runtime.machine import process, shared_memory
 from agentc.runtime.machine.redact import REPLACEMENT, Redactor
@@ -25,15 +26,15 @@ class Child:
     """A started program, leader of its own process group. `status` is its exit status (negative:
     the signal that ended it) once it has ended."""
 
-    def __init__(self, name: str, popen: "subprocess.Popen[bytes]", log: Path) -> None:
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path) -> None:
         self.name = name
         self.pid = popen.pid
         self.log = log
-        self.status: Optional[int] = None
+        self.status: int | None = None
         self.cpu_s = 0.0
         self.max_rss_mb = 0.0
-        self.copy: Optional[_OutputCopy] = None
-        self.when_ended: List[Callable[[], None]] = []
+        self.copy: _OutputCopy | None = None
+        self.when_ended: list[Callable[[], None]] = []
         """What the supervisor calls once it has ended the child and its group."""
         self._popen = popen
 
@@ -54,19 +55,19 @@ class Child:
 class Supervisor:
     """Children of this wrapper. Use as a context manager: leaving it ends all of them."""
 
-    def __init__(self, mark: str, redactor: Redactor, keeper: Optional[Heartbeat] = None) -> None:
+    def __init__(self, mark: str, redactor: Redactor, keeper: Heartbeat | None = None) -> None:
         self.mark = mark
         self._keeper = keeper
         self.redactor = redactor
-        self.children: List[Child] = []
-        self.received: Optional[int] = None
+        self.children: list[Child] = []
+        self.received: int | None = None
         self._raising = False
-        self._by_pid: Dict[int, Child] = {}
-        self._previous: Dict[int, object] = {}
+        self._by_pid: dict[int, Child] = {}
+        self._previous: dict[int, object] = {}
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
-        self._watchdog: Optional[process.Watchdog] = None
+        self._watchdog: process.Watchdog | None = None
 
     def __enter__(self) -> Supervisor:
         process.adopt_orphans()
@@ -99,7 +100,7 @@ class Supervisor:
         environment = dict(variables)
         environment[process.MARK_VARIABLE] = self.mark
         file = os.open(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        copy: Optional[_OutputCopy] = None
+        copy: _OutputCopy | None = None
         try:
             output = file
             if self.redactor.secrets:
@@ -119,7 +120,7 @@ class Supervisor:
         return child
 
     def wait(
-        self, until: Callable[[], bool], timeout: Optional[float] = None, every: float = 0.5
+        self, until: Callable[[], bool], timeout: float | None = None, every: float = 0.5
     ) -> bool:
         """Wait until the condition holds; it is asked after every event and every `every`
         seconds. False after `timeout` seconds. Raises StoppedError when told to stop."""
@@ -205,7 +206,7 @@ class Supervisor:
     def _sleep(self, seconds: float) -> None:
         """Sleep until a signal, some output to copy, or the time is over."""
         copies = [c.copy for c in self.children if c.copy is not None and not c.copy.closed]
-        sources: List[Any] = [self._read, *copies]
+        sources: list[Any] = [self._read, *copies]
         ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
         for source in ready:
             if isinstance(source, _OutputCopy):

@@ -5,7 +5,8 @@ before the cluster cuts the job off. Neighbours: prologue.py (the limit), progra
 from __future__ import annotations
 
 import time
-from typing import Any, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from agentc.runtime.machine.prologue import NotGrantedError, time_left
 
@@ -17,17 +18,16 @@ node more, so a fiftieth of long limits is kept, up to a minute."""
 _LONGEST_MARGIN_S = 60.0
 
 
-def stop_by(environ: Mapping[str, str]) -> Optional[float]:
+def stop_by(environ: Mapping[str, str]) -> float | None:
     """The moment, in unix seconds; None where no limit is known. Raises NotGrantedError."""
-    known: List[float] = []
+    known: list[float] = []
     value = environ.get(VARIABLE)
     if value:
         try:
             known.append(float(value))
         except ValueError:
             raise NotGrantedError(
-                "%s=%s is no time; it takes unix seconds, as `date +%%s` prints them"
-                % (VARIABLE, value)
+                f"{VARIABLE}={value} is no time; it takes unix seconds, as `date +%s` prints them"
             ) from None
     now = time.time()
     left = time_left(environ, now)
@@ -36,7 +36,7 @@ def stop_by(environ: Mapping[str, str]) -> Optional[float]:
     return min(known) if known else None
 
 
-def stopped_early(line: Mapping[str, Any]) -> Optional[str]:
+def stopped_early(line: Mapping[str, Any]) -> str | None:
     """What a progress line says of a program that stopped in time; None where it did not."""
     if line.get("out_of_time") is not True:
         return None
@@ -44,6 +44,6 @@ def stopped_early(line: Mapping[str, Any]) -> Optional[str]:
     if isinstance(line.get("done"), (int, float)):
         total = line.get("total")
         unit = str(line.get("unit") or "")
-        where = ", at %s %g" % (unit[:-1] if unit.endswith("s") else unit, line["done"])
-        where += " of %g" % total if isinstance(total, (int, float)) else ""
-    return "it stopped before its time limit%s, with its work saved" % where
+        where = f", at {unit[:-1] if unit.endswith('s') else unit} {line['done']:g}"
+        where += f" of {total:g}" if isinstance(total, (int, float)) else ""
+    return f"it stopped before its time limit{where}, with its work saved"

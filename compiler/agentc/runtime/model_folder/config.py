@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
 CONFIG_FILE = "config.json"
 MOST_BYTES = 1 << 20
@@ -44,21 +45,21 @@ class ConfiguredSizes:
     stretched: bool
 
 
-def read_config(content: bytes) -> Dict[str, Any]:
+def read_config(content: bytes) -> dict[str, Any]:
     """The settings of a config.json. Raises ConfigFileError."""
     if len(content) > MOST_BYTES:
-        raise ConfigFileError("it has more than %d MiB" % (MOST_BYTES >> 20))
+        raise ConfigFileError(f"it has more than {MOST_BYTES >> 20} MiB")
     try:
         config = json.loads(content)
     except (ValueError, RecursionError) as error:
-        where = " (line %d)" % error.lineno if isinstance(error, json.JSONDecodeError) else ""
-        raise ConfigFileError("it is no JSON%s" % where) from None
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConfigFileError(f"it is no JSON{where}") from None
     if not isinstance(config, dict):
         raise ConfigFileError("it holds no mapping")
     return config
 
 
-def sizes_of(config: Mapping[str, Any]) -> Optional[ConfiguredSizes]:
+def sizes_of(config: Mapping[str, Any]) -> ConfiguredSizes | None:
     """The sizes of Llama, Mistral and Qwen2; None of a type of model that is not known here.
     Raises ConfigFileError."""
     if config.get("model_type") not in _KNOWN:
@@ -118,15 +119,15 @@ def quantised_bits(config: Mapping[str, Any]) -> int:
     return 8 if settings.get("load_in_8bit") is True else 4
 
 
-def _size(config: Mapping[str, Any], name: str, otherwise: Optional[int] = None) -> int:
+def _size(config: Mapping[str, Any], name: str, otherwise: int | None = None) -> int:
     """A size, which may be left out or null only where there is another for it."""
     value = config.get(name)
     if value is None and otherwise is not None:
         return otherwise
     if value is None:
-        raise ConfigFileError("it has no `%s`" % name)
+        raise ConfigFileError(f"it has no `{name}`")
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _LARGEST:
-        raise ConfigFileError("its `%s` is %s, not a size" % (name, json.dumps(value)[:40]))
+        raise ConfigFileError(f"its `{name}` is {json.dumps(value)[:40]}, not a size")
     return value
 
 

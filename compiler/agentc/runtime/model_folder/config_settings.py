@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterator, List, Mapping, Optional, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from agentc.runtime.model_folder.folder_fault import FolderFault
 
@@ -15,10 +16,10 @@ _ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "longrope", "su", "llama3
 _ATTENTION = ("_attn_implementation", "attn_implementation", "_attn_implementation_internal")
 
 
-def setting_faults(config: Mapping[str, Any], shown: str, *, known: bool) -> List[FolderFault]:
+def setting_faults(config: Mapping[str, Any], shown: str, *, known: bool) -> list[FolderFault]:
     """What is wrong with them; `known`: the type of model is one whose settings are known here."""
     return [
-        FolderFault("%s: config.json has %s" % (shown, what), fix)
+        FolderFault(f"{shown}: config.json has {what}", fix)
         for part in _parts(config)
         for found in (_attention(part), _dtype(part), _quantisation(part), _rope(part, known))
         if found is not None
@@ -34,41 +35,40 @@ def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield value
 
 
-def _attention(config: Mapping[str, Any]) -> Optional[Tuple[str, str]]:
+def _attention(config: Mapping[str, Any]) -> tuple[str, str] | None:
     for name in _ATTENTION:
         for value in _names(config.get(name)):
             if not isinstance(value, str) or "/" in value:
                 return (
-                    "`%s: %s`, which names code of the hub to be fetched and run"
-                    % (name, _short(value)),
+                    f"`{name}: {_short(value)}`, which names code of the hub to be fetched and run",
                     "remove it: jobs choose the implementation of attention themselves",
                 )
     return None
 
 
-def _dtype(config: Mapping[str, Any]) -> Optional[Tuple[str, str]]:
+def _dtype(config: Mapping[str, Any]) -> tuple[str, str] | None:
     for name in ("dtype", "torch_dtype"):
         for value in _names(config.get(name)):
             plain = value[len("torch.") :] if str(value).startswith("torch.") else value
             if not isinstance(plain, str) or plain not in _DTYPES:
                 return (
-                    "`%s: %s`, which is no type of weights" % (name, _short(value)),
+                    f"`{name}: {_short(value)}`, which is no type of weights",
                     "write the type that the weights have, such as bfloat16",
                 )
     return None
 
 
-def _quantisation(config: Mapping[str, Any]) -> Optional[Tuple[str, str]]:
+def _quantisation(config: Mapping[str, Any]) -> tuple[str, str] | None:
     found = config.get("quantization_config")
     if found is None or isinstance(found, dict):
         return None
     return (
-        "`quantization_config: %s`, which is no mapping" % _short(found),
+        f"`quantization_config: {_short(found)}`, which is no mapping",
         "remove it if the weights are not quantised, or copy it from where the weights are from",
     )
 
 
-def _rope(config: Mapping[str, Any], known: bool) -> Optional[Tuple[str, str]]:
+def _rope(config: Mapping[str, Any], known: bool) -> tuple[str, str] | None:
     for name in ("rope_scaling", "rope_parameters") if known else ():
         found = config.get(name)
         if found is None:
@@ -77,13 +77,13 @@ def _rope(config: Mapping[str, Any], known: bool) -> Optional[Tuple[str, str]]:
         if isinstance(found, dict) and kind in (None, *_ROPE_TYPES):
             continue
         return (
-            "`%s` of the type %s, which is not known" % (name, _short(kind)),
-            "write one of %s, or remove it" % ", ".join(_ROPE_TYPES),
+            f"`{name}` of the type {_short(kind)}, which is not known",
+            f"write one of {', '.join(_ROPE_TYPES)}, or remove it",
         )
     return None
 
 
-def _names(value: Any) -> List[Any]:
+def _names(value: Any) -> list[Any]:
     """A name, or one for each model within."""
     if value is None:
         return []

@@ -3,7 +3,7 @@ config.json, unmerged adapters, integers."""
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional, Tuple
+from collections.abc import Mapping
 
 from agentc.runtime.model_folder.config import ConfiguredSizes
 from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
@@ -23,24 +23,25 @@ _SMALL = ("F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3", "F6_E3M2")
 
 def tensor_fault(
     tensors: Mapping[str, Tensor],
-    sizes: Optional[ConfiguredSizes],
+    sizes: ConfiguredSizes | None,
     quantisation: str,
     shown: str,
-) -> Optional[FolderFault]:
+) -> FolderFault | None:
     """The first reason why these tensors are not the model of config.json; `sizes` None where its
     type is not known here."""
     adapters = sorted(n for n in tensors if any(part in "." + n for part in _ADAPTERS))
     if adapters:
         return FolderFault(
-            "%s: the weights hold an adapter that was not merged (%s), which would be ignored"
-            % (shown, shortened(adapters)),
+            f"{shown}: the weights hold an adapter that was not merged "
+            f"({shortened(adapters)}), which would be ignored",
             "merge it with PEFT's `merge_and_unload()` before `save_pretrained`",
         )
     for prefix, library in _WRAPPERS:
         if tensors and all(name.startswith(prefix) for name in tensors):
             return FolderFault(
-                "%s: the names of all tensors begin with `%s`, as %s writes them; transformers "
-                "would initialise every weight at random" % (shown, prefix, library),
+                f"{shown}: the names of all tensors begin with `{prefix}`, as {library} writes "
+                "them; transformers "
+                "would initialise every weight at random",
                 "save the model that the wrapper holds, or remove the prefix from the names",
             )
     if quantisation:
@@ -52,8 +53,9 @@ def tensor_fault(
     )
     if packed:
         return FolderFault(
-            "%s: the weights are quantised (%s is %s), and config.json has no "
-            "`quantization_config`" % (shown, packed[0][:120], tensors[packed[0]].dtype),
+            f"{shown}: the weights are quantised ({packed[0][:120]} is "
+            f"{tensors[packed[0]].dtype}), and config.json has no "
+            "`quantization_config`",
             "give the model that was quantised, or the config.json of the quantised one",
         )
     return None if sizes is None else _size_fault(tensors, sizes, shown)
@@ -61,7 +63,7 @@ def tensor_fault(
 
 def _size_fault(
     tensors: Mapping[str, Tensor], sizes: ConfiguredSizes, shown: str
-) -> Optional[FolderFault]:
+) -> FolderFault | None:
     """Where tensors differ from those that config.json describes."""
     # A model that was saved without its head has the same names without `model.`.
     begins = "model." if any(name.startswith("model.") for name in tensors) else ""
@@ -71,19 +73,18 @@ def _size_fault(
     if differing:
         name = differing[0]
         return FolderFault(
-            "%s: %s is %s, config.json describes %s"
-            % (shown, name, _product(tensors[name].shape), _product(expected[name])),
+            f"{shown}: {name} is {_product(tensors[name].shape)}, config.json describes "
+            f"{_product(expected[name])}",
             "copy or download config.json and the weights from one place again",
         )
     lacking = [name for name in expected if name not in tensors and name != "lm_head.weight"]
     # Of names that are all of another kind, such as a converter's, nothing is known here.
     if lacking and not tensors.keys().isdisjoint(expected):
         return FolderFault(
-            "%s: the weights lack %s; they would be initialised at random"
-            % (shown, shortened(lacking)),
+            f"{shown}: the weights lack {shortened(lacking)}; they would be initialised at random",
             "copy or download the weights again",
         )
-    above = "%slayers.%d." % (begins, sizes.layers)
+    above = f"{begins}layers.{sizes.layers}."
     if any(name.startswith(above) for name in tensors):
         return FolderFault(
             "%s: the weights have more layers than the %d of config.json; the others would be "
@@ -93,11 +94,11 @@ def _size_fault(
     return None
 
 
-def _shapes(sizes: ConfiguredSizes) -> Dict[str, Tuple[int, ...]]:
+def _shapes(sizes: ConfiguredSizes) -> dict[str, tuple[int, ...]]:
     """The tensors of Llama, Mistral and Qwen2 without the output embeddings."""
     hidden, inner = sizes.hidden, sizes.intermediate
     query, key = sizes.heads * sizes.head_size, sizes.kv_heads * sizes.head_size
-    block: Dict[str, Tuple[int, ...]] = {
+    block: dict[str, tuple[int, ...]] = {
         "self_attn.q_proj.weight": (query, hidden),
         "self_attn.k_proj.weight": (key, hidden),
         "self_attn.v_proj.weight": (key, hidden),
@@ -111,12 +112,12 @@ def _shapes(sizes: ConfiguredSizes) -> Dict[str, Tuple[int, ...]]:
     if sizes.biased:
         block["self_attn.q_proj.bias"] = (query,)
         block["self_attn.k_proj.bias"] = block["self_attn.v_proj.bias"] = (key,)
-    shapes: Dict[str, Tuple[int, ...]] = {"embed_tokens.weight": (sizes.vocabulary, hidden)}
+    shapes: dict[str, tuple[int, ...]] = {"embed_tokens.weight": (sizes.vocabulary, hidden)}
     # More layers than any model has would only cost time.
     for number in range(min(sizes.layers, 1000)):
-        shapes.update(("layers.%d.%s" % (number, name), each) for name, each in block.items())
+        shapes.update((f"layers.{number}.{name}", each) for name, each in block.items())
     return {**shapes, "norm.weight": (hidden,)}
 
 
-def _product(shape: Tuple[int, ...]) -> str:
+def _product(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape)) if shape else "a single number"

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any
 
 from agentc.runtime.model_folder.config import (
     CONFIG_FILE,
@@ -64,9 +65,9 @@ class ModelFolder:
     """What was read. `tensors` are those of the weights, empty where they have faults; `sizes` is
     None for a type of model that is not known."""
 
-    faults: Tuple[FolderFault, ...]
+    faults: tuple[FolderFault, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Optional[ConfiguredSizes] = None
+    sizes: ConfiguredSizes | None = None
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     file_bytes: int = 0
 
@@ -108,14 +109,12 @@ def read_model_folder(directory: Path, shown: str, needs: Needs = LANGUAGE_MODEL
         return _read(directory, shown, needs)
     except PermissionError as error:
         file = Path(str(error.filename or directory))
-        what = shown if file == directory else "%s: %s" % (shown, file.name)
+        what = shown if file == directory else f"{shown}: {file.name}"
         fix = "make it readable for the user who runs agentc: `chmod -R u+rX` by its owner"
-        return ModelFolder((FolderFault("%s cannot be read: permission denied" % what, fix),))
+        return ModelFolder((FolderFault(f"{what} cannot be read: permission denied", fix),))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it has no valid path"
-        return ModelFolder(
-            (FolderFault("%s cannot be read: %s" % (shown, reason.lower()), _CHOOSE),)
-        )
+        return ModelFolder((FolderFault(f"{shown} cannot be read: {reason.lower()}", _CHOOSE),))
 
 
 _CHOOSE = "give a directory in Hugging Face layout, relative to the spec or absolute"
@@ -123,30 +122,30 @@ _CHOOSE = "give a directory in Hugging Face layout, relative to the spec or abso
 
 def _no_directory(directory: Path, shown: str) -> FolderFault:
     if not directory.exists():
-        message = "there is no readable directory %s" % shown
+        message = f"there is no readable directory {shown}"
         if _HUB_ID.fullmatch(shown):
             return FolderFault(
                 message,
                 "did you mean `repo`? For a repository of the Hugging Face hub write "
-                "`{repo: %s, revision: main}`" % shown,
+                f"`{{repo: {shown}, revision: main}}`",
             )
         return FolderFault(message, _CHOOSE)
     if shown.lower().endswith(GGUF):
-        return gguf_fault("%s is a file" % shown)
+        return gguf_fault(f"{shown} is a file")
     if shown.lower().endswith(".safetensors"):
         fix = "give the directory that it lies in, with config.json and tokenizer.json"
-        return FolderFault("%s is a file, not a model directory" % shown, fix)
-    return FolderFault("%s is a file, not a model directory" % shown, _CHOOSE)
+        return FolderFault(f"{shown} is a file, not a model directory", fix)
+    return FolderFault(f"{shown} is a file, not a model directory", _CHOOSE)
 
 
 def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
-    names: Set[str] = set()
-    odd: List[str] = []
-    broken: List[str] = []
+    names: set[str] = set()
+    odd: list[str] = []
+    broken: list[str] = []
     with os.scandir(directory) as entries:
         for count, entry in enumerate(entries):
             if count > _MOST_FILES:
-                message = "%s has more than %d entries" % (shown, _MOST_FILES)
+                message = f"{shown} has more than {_MOST_FILES} entries"
                 return ModelFolder((FolderFault(message, _CHOOSE),))
             if entry.name.startswith("."):
                 continue
@@ -157,19 +156,19 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
             elif not entry.is_dir():
                 odd.append(entry.name)
     if broken:
-        message = "%s holds %s, a link that leads nowhere" % (shown, shortened(sorted(broken)))
+        message = f"{shown} holds {shortened(sorted(broken))}, a link that leads nowhere"
         fix = "copy the folder with `cp -rL`, which copies what links lead to"
         return ModelFolder((FolderFault(message, fix),))
     if odd:
-        message = "%s holds %s, which cannot be read" % (shown, shortened(sorted(odd)))
+        message = f"{shown} holds {shortened(sorted(odd))}, which cannot be read"
         fix = "remove it: only files and links to files can be copied"
         return ModelFolder((FolderFault(message, fix),))
     if ADAPTER_FILE in names:
         return ModelFolder((_adapter(directory, names, shown),))
     if CONFIG_FILE not in names:
         return ModelFolder((_no_config(directory, names, shown),))
-    faults: List[FolderFault] = []
-    config: Dict[str, Any] = {}
+    faults: list[FolderFault] = []
+    config: dict[str, Any] = {}
     sizes = None
     try:
         with (directory / CONFIG_FILE).open("rb") as file:
@@ -178,7 +177,7 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
         sizes = sizes_of(config) if needs.language else None
         faults += setting_faults(config, shown, known=sizes is not None)
     except ConfigFileError as error:
-        message = "the model's config.json cannot be understood: %s" % error
+        message = f"the model's config.json cannot be understood: {error}"
         faults.append(FolderFault(message, _SAVE_AGAIN))
     weights = read_weights(directory, names, shown)
     faults += weights.faults
@@ -196,14 +195,14 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
     return ModelFolder(tuple(faults), config, sizes, weights.tensors, weights.file_bytes)
 
 
-def _is_file(entry: "os.DirEntry[str]") -> bool:
+def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
     except OSError:  # a link that leads to itself
         return False
 
 
-def _adapter(directory: Path, names: Set[str], shown: str) -> FolderFault:
+def _adapter(directory: Path, names: set[str], shown: str) -> FolderFault:
     merge = (
         "merge it into its base model with PEFT's `merge_and_unload()`, and save the result with "
         "its tokenizer by `save_pretrained`"
@@ -211,33 +210,30 @@ def _adapter(directory: Path, names: Set[str], shown: str) -> FolderFault:
     whole = [n for n in names if n.endswith(".safetensors") and not n.startswith("adapter_")]
     if CONFIG_FILE in names and whole:
         return FolderFault(
-            "%s holds a model and a PEFT adapter (%s), which would be ignored"
-            % (shown, ADAPTER_FILE),
-            "remove the adapter's files, or %s" % merge,
+            f"{shown} holds a model and a PEFT adapter ({ADAPTER_FILE}), which would be ignored",
+            f"remove the adapter's files, or {merge}",
         )
     base = ""
     try:
         with (directory / ADAPTER_FILE).open("rb") as file:
             found = json.loads(file.read(MOST_BYTES)).get("base_model_name_or_path")
-        base = " for %s" % found[:200] if isinstance(found, str) and found else ""
+        base = f" for {found[:200]}" if isinstance(found, str) and found else ""
     except (ValueError, AttributeError, RecursionError):
         pass  # the file says that it is an adapter, whatever is in it
-    return FolderFault("%s is a PEFT adapter%s, not a whole model" % (shown, base), merge)
+    return FolderFault(f"{shown} is a PEFT adapter{base}, not a whole model", merge)
 
 
-def _no_config(directory: Path, names: Set[str], shown: str) -> FolderFault:
+def _no_config(directory: Path, names: set[str], shown: str) -> FolderFault:
     inner = _inner_model(directory)
     if inner:
-        message = "%s holds no config.json, but %s does" % (shown, inner)
-        return FolderFault(message, "did you mean `path: %s`?" % (Path(shown) / inner))
+        message = f"{shown} holds no config.json, but {inner} does"
+        return FolderFault(message, f"did you mean `path: {Path(shown) / inner}`?")
     files = sorted(name for name in names if name.lower().endswith(GGUF))
     if files:
-        return gguf_fault("%s holds %s" % (shown, shortened(files)))
+        return gguf_fault(f"{shown} holds {shortened(files)}")
     if not names and not any(directory.iterdir()):
-        return FolderFault("%s is empty: it holds no config.json" % shown, _SAVE_AGAIN)
-    return FolderFault(
-        "%s holds no config.json, so it is not a model directory" % shown, _SAVE_AGAIN
-    )
+        return FolderFault(f"{shown} is empty: it holds no config.json", _SAVE_AGAIN)
+    return FolderFault(f"{shown} holds no config.json, so it is not a model directory", _SAVE_AGAIN)
 
 
 def _inner_model(directory: Path) -> str:
@@ -250,7 +246,7 @@ def _inner_model(directory: Path) -> str:
     return ""
 
 
-def _type_faults(config: Mapping[str, Any], shown: str, needs: Needs) -> List[FolderFault]:
+def _type_faults(config: Mapping[str, Any], shown: str, needs: Needs) -> list[FolderFault]:
     if not isinstance(config.get("model_type"), str):
         raise ConfigFileError("it has no `model_type`")
     classes = config.get("architectures")
@@ -265,39 +261,37 @@ def _type_faults(config: Mapping[str, Any], shown: str, needs: Needs) -> List[Fo
         ]
     for name in classes if needs.language and isinstance(classes, list) else ():
         if isinstance(name, str) and name.endswith(_OTHER_HEADS):
-            message = "%s is a %s, which writes no text" % (shown, name[:120])
+            message = f"{shown} is a {name[:120]}, which writes no text"
             return [FolderFault(message, "give a model whose class ends with ForCausalLM")]
     return []
 
 
-def _tokens(
-    directory: Path, names: Set[str], shown: str
-) -> Tuple[Optional[int], Optional[FolderFault]]:
+def _tokens(directory: Path, names: set[str], shown: str) -> tuple[int | None, FolderFault | None]:
     if TOKENIZER_FILE not in names:
         slow = sorted(names & {"tokenizer.model", "vocab.json", "vocab.txt", "merges.txt"})
-        only = ", only %s" % shortened(slow) if slow else ""
+        only = f", only {shortened(slow)}" if slow else ""
         return None, FolderFault(
-            "%s has no tokenizer.json%s" % (shown, only),
+            f"{shown} has no tokenizer.json{only}",
             "write it with `AutoTokenizer.from_pretrained(...).save_pretrained(...)`, which saves "
             "a fast tokenizer",
         )
     try:
         return tokens_of(directory), None
     except TokenizerFileError as error:
-        message = "%s: %s" % (shown, error)
+        message = f"{shown}: {error}"
         return None, FolderFault(message, "save the tokenizer again with `save_pretrained`")
 
 
 def _disagreements(
     config: Mapping[str, Any],
-    sizes: Optional[ConfiguredSizes],
+    sizes: ConfiguredSizes | None,
     weights: Weights,
-    tokens: Optional[int],
+    tokens: int | None,
     shown: str,
     needs: Needs,
-) -> List[FolderFault]:
+) -> list[FolderFault]:
     """Where configuration, tokenizer and weights do not go together."""
-    faults: List[FolderFault] = []
+    faults: list[FolderFault] = []
     rows, written = _rows(weights), of_text(config, "vocab_size")
     if rows is not None and sizes is not None and rows != sizes.vocabulary:
         faults.append(
@@ -311,7 +305,7 @@ def _disagreements(
     if tokens is not None and have is not None and tokens > have:
         faults.append(
             FolderFault(
-                "%s: the tokenizer has %d tokens, the embeddings %d rows" % (shown, tokens, have),
+                f"{shown}: the tokenizer has {tokens} tokens, the embeddings {have} rows",
                 "resize them with `model.resize_token_embeddings(%d)` and save the model again"
                 % tokens,
             )
@@ -326,12 +320,12 @@ def _disagreements(
         )
     lacking = _lacking(config, sizes, weights) if needs.language else ""
     if lacking:
-        message = "%s: %s; they would be initialised at random" % (shown, lacking)
+        message = f"{shown}: {lacking}; they would be initialised at random"
         faults.append(FolderFault(message, "copy or download the weights again"))
     return faults
 
 
-def _lacking(config: Mapping[str, Any], sizes: Optional[ConfiguredSizes], weights: Weights) -> str:
+def _lacking(config: Mapping[str, Any], sizes: ConfiguredSizes | None, weights: Weights) -> str:
     """Weights that config.json promises and no file has."""
     blocks = {int(found.group(1)) for name in weights.tensors if (found := _BLOCK.search(name))}
     own = {
@@ -341,14 +335,14 @@ def _lacking(config: Mapping[str, Any], sizes: Optional[ConfiguredSizes], weight
     }
     expected = of_text(config, "num_hidden_layers")
     if own == blocks and own and _is_count(expected) and len(own) < expected:
-        return "the weights have %d of the %d layers of config.json" % (len(own), expected)
+        return f"the weights have {len(own)} of the {expected} layers of config.json"
     named = "model.embed_tokens.weight" in weights.tensors
     if sizes is not None and named and not sizes.tied and "lm_head.weight" not in weights.tensors:
         return "the weights have no lm_head.weight, and config.json does not tie the embeddings"
     return ""
 
 
-def _rows(weights: Weights) -> Optional[int]:
+def _rows(weights: Weights) -> int | None:
     """Rows of the token embeddings, by the shortest name of those that may be them."""
     found = [
         name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 _MOST_NAMES = 3
 
@@ -16,11 +16,11 @@ class FolderFault:
     fix: str
 
     def __str__(self) -> str:
-        return "%s; %s" % (self.message, self.fix)
+        return f"{self.message}; {self.fix}"
 
 
 def shortened(names: Sequence[str]) -> str:
     """A few of many names."""
     text = ", ".join(name[:120] for name in names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
-    return text if more <= 0 else "%s and %d more" % (text, more)
+    return text if more <= 0 else f"{text} and {more} more"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Collection, List, Mapping, Optional
+from typing import Any
 
 from agentc.runtime.model_folder.config import (
     CONFIG_FILE,
@@ -22,9 +23,9 @@ def generation_faults(
     directory: Path,
     names: Collection[str],
     config: Mapping[str, Any],
-    rows: Optional[int],
+    rows: int | None,
     shown: str,
-) -> List[FolderFault]:
+) -> list[FolderFault]:
     """What is wrong with the ends of replies in config.json and generation_config.json; `rows` of
     the embeddings. Raises OSError."""
     settings: Mapping[str, Any] = {}
@@ -35,7 +36,7 @@ def generation_faults(
             settings = read_config(content)
         except ConfigFileError as error:
             fix = "correct it, or remove it: without it, replies end as config.json says"
-            message = "%s: %s cannot be understood: %s" % (shown, GENERATION_FILE, error)
+            message = f"{shown}: {GENERATION_FILE} cannot be understood: {error}"
             return [FolderFault(message, fix)]
     for name, written in (
         (GENERATION_FILE, settings.get("eos_token_id")),
@@ -45,7 +46,7 @@ def generation_faults(
         if wrong:
             return [
                 FolderFault(
-                    "%s: %s has %s" % (shown, name, wrong),
+                    f"{shown}: {name} has {wrong}",
                     "write the id that tokenizer.json gives the token that ends a reply, or a "
                     "list of such ids",
                 )
@@ -53,12 +54,12 @@ def generation_faults(
     return []
 
 
-def _wrong_end(written: Any, rows: Optional[int]) -> str:
+def _wrong_end(written: Any, rows: int | None) -> str:
     ends = written if isinstance(written, list) else [] if written is None else [written]
     for end in ends:
         if not isinstance(end, int) or isinstance(end, bool) or end < 0:
             shown = json.dumps(end)[:60]
-            return "an `eos_token_id` of %s, which is no token id" % shown
+            return f"an `eos_token_id` of {shown}, which is no token id"
         if rows is not None and end >= rows:
-            return "an `eos_token_id` of %d, but the embeddings have %d rows" % (end, rows)
+            return f"an `eos_token_id` of {end}, but the embeddings have {rows} rows"
     return ""

@@ -6,8 +6,8 @@ PEFT takes a list of names of which one matches, and leaves out the others witho
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Collection, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from agentc.runtime.model_folder.safetensors import Tensor
 
@@ -33,11 +33,11 @@ class TargetFault:
     note: str = ""
 
     def __str__(self) -> str:
-        note = " (%s)" % self.note if self.note else ""
-        return "%s%s; %s" % (self.message, note, self.fix)
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.message}{note}; {self.fix}"
 
 
-def modules_of(tensors: Mapping[str, Tensor]) -> Tuple[str, ...]:
+def modules_of(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """The modules that an adapter can be put on, by the tensors of a checkpoint: matrices. Of
     quantised layers the weights have other names and shapes. The experts of a mixture, and the
     router that chooses among them, are parameters of one module in memory."""
@@ -52,14 +52,14 @@ def modules_of(tensors: Mapping[str, Tensor]) -> Tuple[str, ...]:
     return tuple(name for name in matrices if _EXPERTS not in name and name not in routers)
 
 
-def usual_modules() -> Tuple[str, ...]:
+def usual_modules() -> tuple[str, ...]:
     """Those of Llama, Mistral and Qwen2, whose embeddings are known to be tied or not."""
     return (*_USUAL, "embed_tokens", "lm_head")
 
 
 def target_faults(
-    targets: Sequence[str], modules: Optional[Iterable[str]], tied: bool, *, exact: bool
-) -> List[TargetFault]:
+    targets: Sequence[str], modules: Iterable[str] | None, tied: bool, *, exact: bool
+) -> list[TargetFault]:
     """One for each target that no module matches, or that is on embeddings that cannot be adapted.
 
     `modules` are dotted names, None where nobody knows them; with `exact` they are those of the
@@ -68,17 +68,17 @@ def target_faults(
     names = None if modules is None else tuple(modules)
     last = {name.rpartition(".")[2] for name in names or ()}
     free = _in_order(last.difference(_ENDS))
-    has = "; the model has %s" % _listed(free) if free else ""
-    faults: List[TargetFault] = []
+    has = f"; the model has {_listed(free)}" if free else ""
+    faults: list[TargetFault] = []
     for number, target in enumerate(targets):
         end = target.rpartition(".")[2]
-        message = "`lora.targets` names `%s`%s" % (target, has)
+        message = f"`lora.targets` names `{target}`{has}"
         if end in OUTPUT_EMBEDDINGS or (tied and end in INPUT_EMBEDDINGS):
             note = _TIED if tied else _READ_PAST
-            faults.append(TargetFault(number, message, "leave `%s` out" % target, note % end))
+            faults.append(TargetFault(number, message, f"leave `{target}` out", note % end))
         elif names is not None and not (_matches(target, names) if exact else end in last):
             near = _nearest(target, free)
-            fix = "did you mean `%s`?" % near if near else "leave `targets` out to adapt them all"
+            fix = f"did you mean `{near}`?" if near else "leave `targets` out to adapt them all"
             faults.append(TargetFault(number, message, fix, _IGNORED))
     return faults
 
@@ -88,19 +88,19 @@ def _matches(target: str, names: Collection[str]) -> bool:
     return any(name == target or name.endswith("." + target) for name in names)
 
 
-def _nearest(target: str, names: Sequence[str]) -> Optional[str]:
+def _nearest(target: str, names: Sequence[str]) -> str | None:
     near = difflib.get_close_matches(target, names, 1, 0.7)
     return near[0] if near else None
 
 
-def _in_order(names: Iterable[str]) -> List[str]:
-    def rank(name: str) -> Tuple[int, str]:
+def _in_order(names: Iterable[str]) -> list[str]:
+    def rank(name: str) -> tuple[int, str]:
         return (_USUAL.index(name) if name in _USUAL else len(_USUAL), name)
 
     return sorted(names, key=rank)
 
 
 def _listed(names: Sequence[str]) -> str:
-    quoted = ["`%s`" % name for name in names[:_MOST_NAMES]]
+    quoted = [f"`{name}`" for name in names[:_MOST_NAMES]]
     more = len(names) - len(quoted)
-    return ", ".join(quoted) + (" and %d more" % more if more else "")
+    return ", ".join(quoted) + (f" and {more} more" if more else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 _LARGEST_HEADER = 1 << 25
 _LFS = b"version https://git-lfs"
@@ -24,7 +24,7 @@ class Tensor(NamedTuple):  # a job's wrapper imports this: dataclasses would cos
     """The type and the shape of a tensor."""
 
     dtype: str
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
 
     @property
     def numbers(self) -> int:
@@ -35,12 +35,12 @@ class Tensor(NamedTuple):  # a job's wrapper imports this: dataclasses would cos
         return count
 
     @property
-    def bits(self) -> Optional[int]:
+    def bits(self) -> int | None:
         """Of each number; None of a type that is not known."""
         return _BITS.get(self.dtype)
 
 
-def read_header(path: Path) -> Dict[str, Tensor]:
+def read_header(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name. Raises HeaderError, OSError."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -51,7 +51,7 @@ def read_header(path: Path) -> Dict[str, Tensor]:
             raise HeaderError("is empty" if not start else "is shorter than a header")
         length = int.from_bytes(start[:8], "little")
         if length > _LARGEST_HEADER or start[8:9] != b"{":
-            raise HeaderError("is no safetensors file: the header claims %d bytes" % length)
+            raise HeaderError(f"is no safetensors file: the header claims {length} bytes")
         if 8 + length > size:
             raise HeaderError("is truncated: it ends within its header")
         file.seek(8)
@@ -63,8 +63,8 @@ def read_header(path: Path) -> Dict[str, Tensor]:
     if not isinstance(header, dict):
         raise HeaderError("has a header without tensors")
     header.pop("__metadata__", None)
-    tensors: Dict[str, Tensor] = {}
-    places: List[Tuple[int, int, str]] = []
+    tensors: dict[str, Tensor] = {}
+    places: list[tuple[int, int, str]] = []
     for name, entry in header.items():
         tensors[name], begin, last = _tensor(name, entry)
         places.append((begin, last, name))
@@ -72,19 +72,19 @@ def read_header(path: Path) -> Dict[str, Tensor]:
     for begin, last, name in sorted(places):
         if begin != end:
             what = "overlaps with" if begin < end else "leaves a gap behind"
-            raise HeaderError("has a header whose tensor %s %s another" % (name[:200], what))
+            raise HeaderError(f"has a header whose tensor {name[:200]} {what} another")
         end = last
     whole = 8 + length + end
     if size < whole:
-        raise HeaderError("is truncated: it has %d of %d bytes" % (size, whole))
+        raise HeaderError(f"is truncated: it has {size} of {whole} bytes")
     if size > whole:
-        raise HeaderError("has %d bytes, but its header describes %d" % (size, whole))
+        raise HeaderError(f"has {size} bytes, but its header describes {whole}")
     return tensors
 
 
-def _tensor(name: str, entry: Any) -> Tuple[Tensor, int, int]:
+def _tensor(name: str, entry: Any) -> tuple[Tensor, int, int]:
     """A tensor, and where its values begin and end."""
-    wrong = HeaderError("has a header that does not describe the tensor %s" % name[:200])
+    wrong = HeaderError(f"has a header that does not describe the tensor {name[:200]}")
     if not isinstance(entry, dict):
         raise wrong
     dtype: Any = entry.get("dtype")
@@ -93,7 +93,7 @@ def _tensor(name: str, entry: Any) -> Tuple[Tensor, int, int]:
         raise wrong
     tensor = Tensor(dtype, shape)
     if tensor.bits is None:
-        raise HeaderError("has the tensor %s of an unknown type, %s" % (name[:200], dtype[:40]))
+        raise HeaderError(f"has the tensor {name[:200]} of an unknown type, {dtype[:40]}")
     begin, end = offsets
     bits = tensor.bits
     if end < begin or (bits is not None and (tensor.numbers * bits + 7) // 8 != end - begin):
@@ -101,7 +101,7 @@ def _tensor(name: str, entry: Any) -> Tuple[Tensor, int, int]:
     return tensor, begin, end
 
 
-def _sizes(value: Any) -> Optional[Tuple[int, ...]]:
+def _sizes(value: Any) -> tuple[int, ...] | None:
     if isinstance(value, list) and all(
         isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in value
     ):

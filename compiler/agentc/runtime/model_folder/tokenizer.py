@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any
 
 TOKENIZER_FILE = "tokenizer.json"
 _SETTINGS_FILE = "tokenizer_config.json"
@@ -16,13 +17,13 @@ class TokenizerFileError(Exception):
     """A file of a tokenizer that cannot be read; the message names it."""
 
 
-def tokens_of(directory: Path) -> Optional[int]:
+def tokens_of(directory: Path) -> int | None:
     """The highest token id of the tokenizer of a directory plus one, added tokens included; None
     where its model lists no tokens. Raises TokenizerFileError, OSError."""
     found = _read(directory / TOKENIZER_FILE)
     model = found.get("model") if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(model, dict):
-        raise TokenizerFileError("%s is no fast tokenizer: it has no `model`" % TOKENIZER_FILE)
+        raise TokenizerFileError(f"{TOKENIZER_FILE} is no fast tokenizer: it has no `model`")
     vocabulary = model.get("vocab")
     highest = -1
     if isinstance(vocabulary, dict):
@@ -55,13 +56,13 @@ def _read(path: Path) -> Any:
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        raise TokenizerFileError("%s has more than %d MiB" % (path.name, _MOST_BYTES >> 20))
+        raise TokenizerFileError(f"{path.name} has more than {_MOST_BYTES >> 20} MiB")
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
         if content.startswith(b"version https://git-lfs"):
-            raise TokenizerFileError("%s is a pointer of Git LFS" % path.name) from None
-        raise TokenizerFileError("%s is no JSON" % path.name) from None
+            raise TokenizerFileError(f"{path.name} is a pointer of Git LFS") from None
+        raise TokenizerFileError(f"{path.name} is no JSON") from None
 
 
 def _is_id(value: Any) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Collection, Dict, List, Mapping, Tuple
+from typing import Any
 
 from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
 from agentc.runtime.model_folder.safetensors import HeaderError, Tensor, read_header
@@ -27,7 +28,7 @@ _FETCH_LFS = "fetch the files with `git lfs pull`, or download the model with th
 class Weights:
     """`tensors` by name, and the bytes of their files; both empty where there are faults."""
 
-    faults: Tuple[FolderFault, ...] = ()
+    faults: tuple[FolderFault, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     file_bytes: int = 0
 
@@ -48,22 +49,20 @@ def _read_indexed(directory: Path, names: Collection[str], shown: str) -> Weight
             content = file.read(_LARGEST_INDEX)
         found: Any = json.loads(content)
     except (ValueError, RecursionError):
-        return Weights(faults=(FolderFault("%s: %s is no JSON" % (shown, INDEX), again),))
+        return Weights(faults=(FolderFault(f"{shown}: {INDEX} is no JSON", again),))
     placed = found.get("weight_map") if isinstance(found, dict) else None
     if not isinstance(placed, dict) or not placed or not _texts(placed.values()):
-        fault = FolderFault(
-            "%s: %s does not say which file holds which tensor" % (shown, INDEX), again
-        )
+        fault = FolderFault(f"{shown}: {INDEX} does not say which file holds which tensor", again)
         return Weights(faults=(fault,))
     if SINGLE in names and SINGLE not in placed.values():
-        message = "%s holds %s and %s, which name different weights" % (shown, SINGLE, INDEX)
+        message = f"{shown} holds {SINGLE} and {INDEX}, which name different weights"
         return Weights(faults=(FolderFault(message, "remove the one that is not meant"),))
-    expected: Dict[str, Any] = {}
+    expected: dict[str, Any] = {}
     for tensor, file_name in placed.items():
         expected.setdefault(file_name, set()).add(tensor)
     missing = sorted(name for name in expected if name not in names)
     if missing:
-        message = "%s lacks %s, which %s names" % (shown, shortened(missing), INDEX)
+        message = f"{shown} lacks {shortened(missing)}, which {INDEX} names"
         return Weights(
             faults=(FolderFault(message, _COPY_AGAIN.replace("the file", "what is missing")),)
         )
@@ -71,16 +70,16 @@ def _read_indexed(directory: Path, names: Collection[str], shown: str) -> Weight
 
 
 def _read_files(directory: Path, expected: Mapping[str, Any], shown: str) -> Weights:
-    faults: List[FolderFault] = []
-    tensors: Dict[str, Tensor] = {}
-    holders: Dict[str, str] = {}
+    faults: list[FolderFault] = []
+    tensors: dict[str, Tensor] = {}
+    holders: dict[str, str] = {}
     total = 0
     for name in sorted(expected):
         try:
             found = read_header(directory / name)
         except HeaderError as error:
             fix = _FETCH_LFS if "Git LFS" in str(error) else _COPY_AGAIN
-            faults.append(FolderFault("%s: %s %s" % (shown, name, error), fix))
+            faults.append(FolderFault(f"{shown}: {name} {error}", fix))
             continue
         total += (directory / name).stat().st_size
         lacking = sorted((expected[name] or set()) - set(found))
@@ -90,14 +89,14 @@ def _read_files(directory: Path, expected: Mapping[str, Any], shown: str) -> Wei
             faults.append(FolderFault(message, _COPY_AGAIN))
         for tensor in found:
             if tensor in holders:
-                message = "%s: %s and %s both hold %s" % (shown, holders[tensor], name, tensor)
+                message = f"{shown}: {holders[tensor]} and {name} both hold {tensor}"
                 fix = "save the model again with `save_pretrained` into an empty directory"
                 faults.append(FolderFault(message, fix))
                 break
             holders[tensor] = name
         tensors.update(found)
     if not faults and not tensors:
-        faults.append(FolderFault("%s: its safetensors files hold no tensor" % shown, _COPY_AGAIN))
+        faults.append(FolderFault(f"{shown}: its safetensors files hold no tensor", _COPY_AGAIN))
     return Weights(tuple(faults)) if faults else Weights((), tensors, total)
 
 
@@ -106,28 +105,27 @@ def _without_weights(names: Collection[str], shown: str) -> FolderFault:
     own = sorted(n for n in names if n.endswith(".safetensors") and not n.startswith("adapter_"))
     if any(_SHARD.search(name) for name in own):
         return FolderFault(
-            "%s holds %s without %s, which says where each tensor is"
-            % (shown, shortened(own), INDEX),
+            f"{shown} holds {shortened(own)} without {INDEX}, which says where each tensor is",
             "copy or download the index too",
         )
     if own:
         return FolderFault(
-            "%s has no %s; transformers does not read %s" % (shown, SINGLE, shortened(own)),
+            f"{shown} has no {SINGLE}; transformers does not read {shortened(own)}",
             "load the model and save it again with `save_pretrained`",
         )
     others = [n for n in sorted(names) if n.lower().endswith(GGUF)]
     if others:
-        return gguf_fault("%s holds %s" % (shown, shortened(others)))
+        return gguf_fault(f"{shown} holds {shortened(others)}")
     pickled = [name for name in sorted(names) if name.lower().endswith(PICKLES)]
     if pickled:
         return FolderFault(
-            "%s has no .safetensors weights (found %s, which can run code when read)"
-            % (shown, shortened(pickled)),
+            f"{shown} has no .safetensors weights (found {shortened(pickled)}, which can run "
+            "code when read)",
             "load the model where you trust it, and save it with `save_pretrained`, which writes "
             "safetensors",
         )
     return FolderFault(
-        "%s has no weights: there is no %s in it" % (shown, SINGLE),
+        f"{shown} has no weights: there is no {SINGLE} in it",
         "copy or download the weights too",
     )
 
@@ -135,7 +133,7 @@ def _without_weights(names: Collection[str], shown: str) -> FolderFault:
 def gguf_fault(what: str) -> FolderFault:
     """The weights are in a format of llama.cpp; `what` is the beginning of the message."""
     return FolderFault(
-        "%s: GGUF weights, which are quantised for llama.cpp, cannot be read" % what,
+        f"{what}: GGUF weights, which are quantised for llama.cpp, cannot be read",
         "give a directory with the model's safetensors weights, such as the repository that the "
         "GGUF file was made from",
     )

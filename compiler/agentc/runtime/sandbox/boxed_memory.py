@@ -13,7 +13,8 @@ import ctypes
 import gc
 import os
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 _PAGE, _HUGE = 1 << 12, 1 << 21
 _POOL = 1 << (14 if sys.version_info >= (3, 10) else 12)
@@ -40,11 +41,11 @@ _LOADED, _SEALED = 1, 0x6474E552
 _STACK = 1 << 14
 _LINK_AT, _STACK_AT, _STACK_SIZE_AT = 8, 16, 32
 """Of the C library's `ucontext_t`."""
-Range = Tuple[int, int]
+Range = tuple[int, int]
 """Addresses: of the first byte, and behind the last one."""
 
 
-def lay_out(library: Any) -> List[Any]:
+def lay_out(library: Any) -> list[Any]:
     """Returns what has to be kept, for the places that it takes. `library` is the C library."""
     if os.uname().machine == "x86_64" and os.sysconf("SC_PAGE_SIZE") == _PAGE:
         _declare(library)
@@ -189,7 +190,7 @@ def _of_objects(library: Any, written: Range) -> Iterator[Range]:
     if not _has_pools():
         return
     pools = {each // _POOL * _POOL for each, size in places.items() if size <= _SMALL}
-    arenas: Dict[int, List[int]] = {}
+    arenas: dict[int, list[int]] = {}
     for pool in pools:
         if not start - _POOL < pool < end:
             arena = ctypes.c_uint.from_address(pool + _POOL_ARENA).value
@@ -209,7 +210,7 @@ def _has_pools() -> bool:
     return True
 
 
-def _program(library: Any) -> Tuple[Range, Range]:
+def _program(library: Any) -> tuple[Range, Range]:
     """From where to where the program lies that runs Python, without what may be written to, and
     what may; (0, 0) where that is not known. It is read from the headers of its file, which are in
     memory."""
@@ -247,7 +248,7 @@ def _program(library: Any) -> Tuple[Range, Range]:
     return only_read, (min(max(written[0], sealed), written[1]), written[1])
 
 
-def _segments(base: int) -> Iterator[Tuple[int, int, int, int]]:
+def _segments(base: int) -> Iterator[tuple[int, int, int, int]]:
     """Kind, flags, address and length in memory of each, as an ELF file of 64 bits has them."""
 
     def read(place: int, size: int) -> int:

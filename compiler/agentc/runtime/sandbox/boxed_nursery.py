@@ -11,16 +11,16 @@ import gc
 import marshal
 import os
 import resource
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
-spaces: List[Dict[str, Any]] = []
+spaces: list[dict[str, Any]] = []
 """The names of lockdown, of this, of the program and of `boxed_memory.py`; whoever starts this sets
 them."""
 _SET_DEATH_SIGNAL, _SIGKILL = 1, 9
 _SET_SECCOMP, _SECCOMP_FILTER = 22, 2
 
 
-def main(answers: int, data: Dict[str, Any]) -> None:
+def main(answers: int, data: dict[str, Any]) -> None:
     """`jobs` and `told` are descriptors, `filter` is what a child may do."""
     jobs, told = data["jobs"], data["told"]
     library = ctypes.CDLL(None, use_errno=True)
@@ -58,7 +58,7 @@ def main(answers: int, data: Dict[str, Any]) -> None:
     os._exit(0)
 
 
-def _arguments(option: int, *words: int) -> Tuple[Any, ...]:
+def _arguments(option: int, *words: int) -> tuple[Any, ...]:
     """Of `prctl`, as C has them: five, the others 0."""
     rest = [*words, 0, 0, 0, 0][:4]
     return (ctypes.c_int(option), *(ctypes.c_ulong(word) for word in rest))

@@ -7,10 +7,9 @@ for reading and for writing, but no socket (ENXIO).
 from __future__ import annotations
 
 import socket
-from typing import Tuple
 
 
-def one_way() -> Tuple[int, int]:
+def one_way() -> tuple[int, int]:
     """The descriptor to read from, and the one to write to. Neither is inherited."""
     reader, writer = socket.socketpair()
     reader.shutdown(socket.SHUT_WR)

@@ -10,8 +10,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 NOBODY = 65534
 """Who root becomes before a box starts."""
@@ -27,8 +28,8 @@ class BoxedInterpreter(NamedTuple):
     `packages` are folders that modules are imported from, beside the standard library."""
 
     program: str
-    readable: Tuple[str, ...]
-    packages: Tuple[str, ...] = ()
+    readable: tuple[str, ...]
+    packages: tuple[str, ...] = ()
 
 
 class NoInterpreterError(Exception):
@@ -41,25 +42,25 @@ class NoInterpreterError(Exception):
 
 
 def boxed_interpreter(
-    program: Optional[str] = None, packages: Tuple[str, ...] = ()
+    program: str | None = None, packages: tuple[str, ...] = ()
 ) -> BoxedInterpreter:
     """This one; or without a name, where a box cannot read the one that runs this, the system's.
     Raises NoInterpreterError."""
-    unreadable: List[str] = []
+    unreadable: list[str] = []
     for candidate in [program] if program else [sys.executable, _ELSEWHERE]:
         found = _described(candidate)
         if found is None:
-            unreadable.append("%s does not start" % candidate)
+            unreadable.append(f"{candidate} does not start")
             continue
         needed = (*found.readable, *packages)
         closed = next((path for path in needed if not _open_to_boxes(path)), None)
         if closed is None:
             return found._replace(readable=needed, packages=packages)
-        unreadable.append("%s: a box may not read %s" % (candidate, closed))
-    raise NoInterpreterError("no Python for a box: %s" % "; ".join(unreadable))
+        unreadable.append(f"{candidate}: a box may not read {closed}")
+    raise NoInterpreterError(f"no Python for a box: {'; '.join(unreadable)}")
 
 
-def _described(program: str) -> Optional[BoxedInterpreter]:
+def _described(program: str) -> BoxedInterpreter | None:
     if program == sys.executable:
         real, prefix = str(Path(program).resolve()), sys.base_prefix
     else:
@@ -80,7 +81,7 @@ def _described(program: str) -> Optional[BoxedInterpreter]:
     return BoxedInterpreter(real, tuple(_without_inner(needed)))
 
 
-def _without_inner(paths: List[str]) -> Iterator[str]:
+def _without_inner(paths: list[str]) -> Iterator[str]:
     """Without what lies below another one, or is the same."""
     for index, path in enumerate(paths):
         others = [*paths[:index], *(each for each in paths[index + 1 :] if each != path)]

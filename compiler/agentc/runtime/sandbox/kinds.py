@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from agentc.runtime.sandbox.interpreter import NOBODY, BoxedInterpreter
 
@@ -31,17 +31,17 @@ class CodeBox(NamedTuple):
     version: str
     interpreter: BoxedInterpreter
 
-    def facts(self) -> Dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """For a manifest: what code ran in."""
         return {"kind": self.kind, "version": self.version, "python": self.interpreter.program}
 
 
-def environment() -> Dict[str, str]:
+def environment() -> dict[str, str]:
     """The variables of a boxed process."""
     return dict(_ENVIRONMENT)
 
 
-def command(box: CodeBox, told: Optional[int]) -> List[str]:
+def command(box: CodeBox, told: int | None) -> list[str]:
     """The words before the interpreter's own. `told` is the descriptor to which bubblewrap says
     which process it started."""
     words = _as_nobody()
@@ -50,7 +50,7 @@ def command(box: CodeBox, told: Optional[int]) -> List[str]:
     return words
 
 
-def landlock_orders(box: CodeBox) -> Optional[Dict[str, Any]]:
+def landlock_orders(box: CodeBox) -> dict[str, Any] | None:
     """What `lockdown.py` needs for Landlock; None in another kind of box."""
     if box.kind != "landlock":
         return None
@@ -58,7 +58,7 @@ def landlock_orders(box: CodeBox) -> Optional[Dict[str, Any]]:
     return {"version": version, "readable": list(box.interpreter.readable)}
 
 
-def bubblewrap_version() -> Optional[str]:
+def bubblewrap_version() -> str | None:
     """`0.8.0`; None where it is not installed. Raises OSError where it does not answer."""
     program = shutil.which("bwrap")
     if program is None:
@@ -67,8 +67,7 @@ def bubblewrap_version() -> Optional[str]:
         told = subprocess.run(
             [program, "--version"],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=20.0,
         )
     except subprocess.TimeoutExpired:
@@ -76,16 +75,16 @@ def bubblewrap_version() -> Optional[str]:
     return told.stdout.decode("ascii", "replace").strip().rpartition(" ")[2]
 
 
-def _as_nobody() -> List[str]:
+def _as_nobody() -> list[str]:
     """Where root stays root, what a box forgets to take away would be everything."""
     if os.geteuid() != 0:
         return []
-    who = ["--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
+    who = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     # By their paths: what is started has no PATH to look in.
     return [shutil.which("setpriv") or "setpriv", *who, "--inh-caps=-all", "--"]
 
 
-def _bubblewrap(box: CodeBox, told: Optional[int]) -> List[str]:
+def _bubblewrap(box: CodeBox, told: int | None) -> list[str]:
     words = [shutil.which("bwrap") or "bwrap"]
     words += ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
     words += ["--as-pid-1", "--cap-drop", "ALL", "--hostname", "box"]
@@ -106,5 +105,5 @@ def _bubblewrap(box: CodeBox, told: Optional[int]) -> List[str]:
     return words
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())

@@ -16,8 +16,9 @@ import signal
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Any
 
+from agentc.program.seccomp import UnknownMachineError, child_filter_program
 from agentc.runtime.sandbox.channel import one_way
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.process import (
@@ -29,7 +30,6 @@ from agentc.runtime.sandbox.process import (
     _Clocks,
     readable,
 )
-from agentc.runtime.sandbox.seccomp import UnknownMachineError, child_filter_program
 
 _FOR_EVER_S = 10**8
 """Of processor time: it only waits. Each child has its own limit."""
@@ -52,7 +52,7 @@ class BoxNursery:
         theirs, self._jobs = one_way()
         self._told, say = one_way()
         self.broken, self._over = False, False
-        own: Tuple[int, ...] = ()
+        own: tuple[int, ...] = ()
         try:
             own = _out_of_the_way(theirs), _out_of_the_way(say)
             data = {"jobs": own[0], "told": own[1], "filter": child_filter_program()}
@@ -85,7 +85,7 @@ class BoxNursery:
             return ForkedProcess(self, self._parent)
         except OSError as error:
             self.broken = True
-            raise BoxError("the nursery has ended: %s" % error) from None
+            raise BoxError(f"the nursery has ended: {error}") from None
         except BaseException:
             self.broken = True
             raise
@@ -116,7 +116,7 @@ class BoxNursery:
         """Whether the child is gone within the time, by itself or not."""
         return readable(self._told, seconds)
 
-    def more(self, seconds: float) -> Optional[bytes]:
+    def more(self, seconds: float) -> bytes | None:
         """What the child said within the time; none once it is gone and all was read."""
         ready = [descriptor for descriptor, _ in self._both.poll(int(seconds * 1000) + 1)]
         if not ready:
@@ -126,7 +126,7 @@ class BoxNursery:
             return os.read(self._parent.answers, _CHUNK)
         return b""
 
-    def clear(self, child: Optional[int]) -> None:
+    def clear(self, child: int | None) -> None:
         """Kill the child, by its descriptor; return when nothing of it is left, nor of what it
         said."""
         if child is not None:
@@ -163,7 +163,7 @@ class ForkedProcess(BoxedProcess):
         # Its first lines may have come with the one that it is ready.
         self._held, parent._held = parent._held, b""
         self._nursery = nursery
-        self._inner: Optional[int] = None
+        self._inner: int | None = None
         self._pid = self._parent_pid = parent.pid
 
     def running(self) -> bool:
@@ -193,18 +193,18 @@ class ForkedProcess(BoxedProcess):
             os.close(self._inner)
             self._inner = None
 
-    def _more(self, seconds: float) -> Optional[bytes]:
+    def _more(self, seconds: float) -> bytes | None:
         return self._nursery.more(seconds)
 
 
-def _child_of(pid: int) -> Optional[int]:
+def _child_of(pid: int) -> int | None:
     """The only child of a process of one thread; None once it is gone."""
     found = _children_file(pid).read_text(encoding="ascii").split()
     return int(found[0]) if found else None
 
 
 def _children_file(pid: int) -> Path:
-    return Path("/proc/%d/task/%d/children" % (pid, pid))
+    return Path(f"/proc/{pid}/task/{pid}/children")
 
 
 def _write(descriptor: int, text: bytes) -> None:
@@ -219,7 +219,7 @@ def _out_of_the_way(descriptor: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _nursery() -> Tuple[str, str]:
+def _nursery() -> tuple[str, str]:
     """What the nursery runs, and how it lays out its memory."""
     here = Path(__file__)
     nursery, memory = here.with_name("boxed_nursery.py"), here.with_name("boxed_memory.py")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from typing import List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 from agentc.runtime.sandbox.interpreter import (
     BoxedInterpreter,
@@ -41,7 +41,7 @@ class BoxProbe(NamedTuple):
     """What came of trying one kind of box. `reason` and `remedy` say why there is none."""
 
     kind: str
-    box: Optional[CodeBox]
+    box: CodeBox | None
     reason: str = ""
     remedy: str = ""
 
@@ -50,15 +50,15 @@ class NoBoxError(Exception):
     """This machine offers no box: the message says why, and how to have one."""
 
 
-def probe(interpreter: Optional[BoxedInterpreter] = None) -> Tuple[BoxProbe, ...]:
+def probe(interpreter: BoxedInterpreter | None = None) -> tuple[BoxProbe, ...]:
     """Each kind of box, the better one first."""
     return tuple(probe_kind(kind, interpreter) for kind in KINDS)
 
 
-def choose_box(wanted: str = "auto", interpreter: Optional[BoxedInterpreter] = None) -> CodeBox:
+def choose_box(wanted: str = "auto", interpreter: BoxedInterpreter | None = None) -> CodeBox:
     """The first kind that works, or the one that is wanted. Raises NoBoxError: code that models
     wrote runs in a box or not at all."""
-    tried: List[BoxProbe] = []
+    tried: list[BoxProbe] = []
     for kind in KINDS if wanted == "auto" else (wanted,):
         tried.append(probe_kind(kind, interpreter))
         if tried[-1].box is not None:
@@ -66,14 +66,14 @@ def choose_box(wanted: str = "auto", interpreter: Optional[BoxedInterpreter] = N
     raise NoBoxError(refusal(tried))
 
 
-def refusal(tried: List[BoxProbe]) -> str:
+def refusal(tried: list[BoxProbe]) -> str:
     """Why no box is there, a line for each kind."""
     lines = ["no sandbox here for code that models wrote, and without one none of it is run:"]
-    lines += ["  %s: %s; %s" % (each.kind, each.reason, each.remedy) for each in tried]
+    lines += [f"  {each.kind}: {each.reason}; {each.remedy}" for each in tried]
     return "\n".join(lines)
 
 
-def probe_kind(kind: str, interpreter: Optional[BoxedInterpreter] = None) -> BoxProbe:
+def probe_kind(kind: str, interpreter: BoxedInterpreter | None = None) -> BoxProbe:
     """Start an empty process in such a box."""
     try:
         found = interpreter or boxed_interpreter()
@@ -83,7 +83,7 @@ def probe_kind(kind: str, interpreter: Optional[BoxedInterpreter] = None) -> Box
         return _bubblewrap(found)
     if kind == "landlock":
         return _landlock(found)
-    raise ValueError("no such box: %s; there are auto, %s" % (kind, ", ".join(KINDS)))
+    raise ValueError(f"no such box: {kind}; there are auto, {', '.join(KINDS)}")
 
 
 def _bubblewrap(interpreter: BoxedInterpreter) -> BoxProbe:

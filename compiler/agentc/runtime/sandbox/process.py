@@ -13,15 +13,17 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
+from agentc.program import lockdown
+from agentc.program.seccomp import UnknownMachineError, filter_program
 from agentc.runtime.sandbox.channel import one_way
 from agentc.runtime.sandbox.kinds import CodeBox, command, environment, landlock_orders
-from agentc.runtime.sandbox.seccomp import UnknownMachineError, filter_program
 
 _START_S = 60.0
 """A machine may be that busy. Nothing that models wrote is read before."""
@@ -91,14 +93,14 @@ class BoxedProcess:
         program: str,
         data: Any,
         limits: BoxedLimits,
-        nursery: Optional[Tuple[str, str]] = None,
+        nursery: tuple[str, str] | None = None,
         kept: Sequence[int] = (),
     ) -> None:
         """`nursery`: the texts of what is run instead, with the program as what it forks, and of
         what lays out its memory; `kept`: descriptors, above 3, that it needs (`nursery.py`)."""
         self._held = b""
-        told: Optional[int] = None
-        say: Optional[int] = None
+        told: int | None = None
+        say: int | None = None
         parts = [["<lockdown>", _lockdown()], ["<program>", program]]
         if nursery is not None:
             parts.insert(1, ["<nursery>", nursery[0]])
@@ -124,13 +126,13 @@ class BoxedProcess:
             for descriptor in (told, self._answers, self._complaints):
                 if descriptor is not None:
                     os.close(descriptor)
-            raise BoxError("%s: %s" % (box.kind, error)) from None
+            raise BoxError(f"{box.kind}: {error}") from None
         finally:
             for descriptor in (sent, answers, complaints, say):
                 if descriptor is not None:
                     os.close(descriptor)
         self._pid = self._process.pid
-        self._inner: Optional[int] = None
+        self._inner: int | None = None
         try:
             self._await_start(told)
         except BaseException:
@@ -146,7 +148,7 @@ class BoxedProcess:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def line(self, seconds: float, wall_seconds: float, most: int) -> Optional[bytes]:
+    def line(self, seconds: float, wall_seconds: float, most: int) -> bytes | None:
         """The next line, without its end; None where the process has ended and said no more.
 
         Waits for `seconds` of the process's processor time, and `wall_seconds` by the clock, for
@@ -154,7 +156,7 @@ class BoxedProcess:
         machine makes nobody late. What it slept is in `slept`. Raises LateError, and TooLongError
         after `most` bytes.
         """
-        began: Optional[_Clocks] = None
+        began: _Clocks | None = None
         spent = delayed = self.slept = 0.0
         left = _MOMENT_S
         moment = time.monotonic() + _MOMENT_S
@@ -181,7 +183,7 @@ class BoxedProcess:
             raise TooLongError
         return line
 
-    def _more(self, seconds: float) -> Optional[bytes]:
+    def _more(self, seconds: float) -> bytes | None:
         """What came within the time; none at the end of all that could come."""
         return os.read(self.answers, _CHUNK) if readable(self.answers, seconds) else None
 
@@ -198,7 +200,7 @@ class BoxedProcess:
             while True:
                 left = late - time.monotonic()
                 if left <= 0 or not readable(self.answers, left):
-                    raise BoxError("a boxed process (%d) would not end" % self._pid)
+                    raise BoxError(f"a boxed process ({self._pid}) would not end")
                 if not os.read(self.answers, _CHUNK):
                     return
         finally:
@@ -228,7 +230,7 @@ class BoxedProcess:
         """The channel that its lines come from."""
         return self._answers
 
-    def _await_start(self, told: Optional[int]) -> None:
+    def _await_start(self, told: int | None) -> None:
         if told is not None:
             self._pid = self._inner_process(told)
             with suppress(AttributeError, OSError):  # Python 3.8, or it has ended
@@ -236,11 +238,11 @@ class BoxedProcess:
         try:
             line = self.line(_START_S, _START_S, len(_READY))
         except LateError:
-            raise BoxError("the box did not start within %d s" % _START_S) from None
+            raise BoxError(f"the box did not start within {int(_START_S)} s") from None
         except TooLongError:
             line = None
         if line != _READY:
-            raise BoxError("the box did not start: %s" % self._complaint())
+            raise BoxError(f"the box did not start: {self._complaint()}")
 
     def _inner_process(self, told: int) -> int:
         """bubblewrap waits outside; whose time counts is the process inside."""
@@ -248,7 +250,7 @@ class BoxedProcess:
         while b"}" not in text:
             chunk = os.read(told, _CHUNK) if readable(told, _START_S) else b""
             if not chunk:
-                raise BoxError("the box did not start: %s" % self._complaint())
+                raise BoxError(f"the box did not start: {self._complaint()}")
             text += chunk
         return child_pid(text)
 
@@ -261,10 +263,10 @@ class BoxedProcess:
             if not more:
                 break
             text += more
-        lines: List[str] = text.decode("utf-8", "replace").strip().splitlines()
+        lines: list[str] = text.decode("utf-8", "replace").strip().splitlines()
         if lines:
             return lines[-1][:_SHOWN]
-        return "it ended with %s and said nothing" % self._process.wait()
+        return f"it ended with {self._process.wait()} and said nothing"
 
     def _clocks(self) -> _Clocks:
         return _Clocks(self._processor_seconds(), self._delayed_seconds(), time.monotonic())
@@ -272,13 +274,13 @@ class BoxedProcess:
     def _delayed_seconds(self) -> float:
         """What it was ready and had no processor, as far as the kernel tells."""
         with suppress(OSError, ValueError, IndexError):
-            return int(Path("/proc/%d/schedstat" % self._pid).read_bytes().split()[1]) / 1e9
+            return int(Path(f"/proc/{self._pid}/schedstat").read_bytes().split()[1]) / 1e9
         return 0.0
 
     def _is_ready(self) -> bool:
         """Whether it runs, or waits for nothing but a processor."""
         with suppress(OSError):
-            told = Path("/proc/%d/stat" % self._pid).read_bytes()
+            told = Path(f"/proc/{self._pid}/stat").read_bytes()
             return told.rpartition(b")")[2].split()[:1] == [b"R"]
         return False
 
@@ -291,11 +293,11 @@ class BoxedProcess:
 
 
 def _in_memory(
-    parts: List[List[str]], box: CodeBox, limits: BoxedLimits, data: Any, kept: Sequence[int]
+    parts: list[list[str]], box: CodeBox, limits: BoxedLimits, data: Any, kept: Sequence[int]
 ) -> int:
     """A file of what `_START` reads. Not a pipe, which would have to be filled while it is read."""
     try:
-        orders: Dict[str, Any] = {
+        orders: dict[str, Any] = {
             "filter": filter_program(nursery=len(parts) > 2),
             "kept": list(kept),
             "landlock": landlock_orders(box),
@@ -319,7 +321,7 @@ def _in_memory(
 
 @lru_cache(maxsize=1)
 def _lockdown() -> str:
-    return Path(__file__).with_name("lockdown.py").read_text(encoding="utf-8")
+    return Path(lockdown.__file__).read_text(encoding="utf-8")
 
 
 def child_pid(text: bytes) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 from agentc.runtime.machine.process import seconds_without_core
 
@@ -26,7 +26,7 @@ class HealthWatch:
 
     def __init__(self, lease: LeasedServer, silence_s: float) -> None:
         """`silence_s` is how long it may give no answer, what it waits for a core aside."""
-        self.fault: Optional[str] = None
+        self.fault: str | None = None
         self._lease = lease
         self._silence_s = silence_s
         self._every_s = min(_EVERY_S, silence_s / _REFUSALS)
@@ -41,7 +41,7 @@ class HealthWatch:
         self._stop.set()
 
     def _run(self) -> None:
-        from agentc.runtime.servers.job_leases import shortened
+        from agentc.program.environment_account import shortened
         from agentc.runtime.servers.probe import NotReadyError, request
 
         most_s = min(_ASK_S, self._silence_s)
@@ -55,14 +55,14 @@ class HealthWatch:
                 silent = time.monotonic() - heard
                 # Looked up when it matters: it takes a walk through /proc.
                 if silent > self._silence_s + self._without_core() - waited:
-                    self.fault = "hangs: for %.0f s there is %s" % (silent, error)
+                    self.fault = f"hangs: for {silent:.0f} s there is {error}"
                     return
                 continue
             heard, waited = time.monotonic(), self._without_core()
             refusals = 0 if status == 200 else refusals + 1
             if refusals == _REFUSALS:
                 said = shortened(answer) if answer else ""
-                self.fault = "is broken: GET %s answers %d %s" % (path, status, said)
+                self.fault = f"is broken: GET {path} answers {status} {said}"
                 return
 
     def _without_core(self) -> float:

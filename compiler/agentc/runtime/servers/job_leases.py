@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any
 
+from agentc.program.environment_account import kept_in
+from agentc.program.job import read_json
 from agentc.runtime.machine.device_shares import DeviceTaker
-from agentc.runtime.program import read_json, write_json
 from agentc.runtime.store.moved_programs import current_program, module_of
 
 LEASES_VARIABLE = "AGENTC_LEASES"
-_KEPT = {"served": "identity", "facts": "facts"}
-"""By the names of manifests, what is kept of an environment's account (its /meta)."""
-
-
-class OtherEnvironmentError(Exception):
-    """An environment is not the one that was planned; the message says in what."""
 
 
 class PlannedLease:
@@ -35,9 +31,9 @@ class PlannedLease:
         self._job = job
         self.spec = spec
         self.role: str = spec["role"]
-        self.environment: Optional[str] = spec.get("environment")
+        self.environment: str | None = spec.get("environment")
         """The software environment that its program runs in; None where nothing is ours."""
-        self.server: Optional[str] = spec.get("server") or None
+        self.server: str | None = spec.get("server") or None
         """The plan's shared server that is meant."""
 
     @property
@@ -72,13 +68,13 @@ class PlannedLease:
         return self._job["inputs"].get(self.spec.get("input")) or ()
 
     @property
-    def needed(self) -> List[PlannedLease]:
+    def needed(self) -> list[PlannedLease]:
         """The leases of its job that it needs."""
         wanted = self.spec.get("needs") or ()
         return [each for each in planned_leases(self._job) if each.role in wanted]
 
     @property
-    def secrets(self) -> Dict[str, str]:
+    def secrets(self) -> dict[str, str]:
         """Environment variable -> name of the secret, of all that its server is given."""
         asked = asker_secrets([each.spec for each in self.needed])
         return {**(self.spec.get("secrets") or {}), **asked}
@@ -87,7 +83,7 @@ class PlannedLease:
     def identity(self) -> str:
         """Equal for leases of two jobs that mean one server, which a session starts once: all that
         it is started with, and what it serves, by whatever name (`input`) each job knows that."""
-        parts: List[Any] = [{**self.spec, "input": None}, self.served or None]
+        parts: list[Any] = [{**self.spec, "input": None}, self.served or None]
         parts += [each.identity for each in self.needed]
         return json.dumps(parts, sort_keys=True)
 
@@ -104,11 +100,11 @@ class InsideLease:
         self._software = software
 
     @property
-    def endpoint(self) -> Dict[str, Any]:
+    def endpoint(self) -> dict[str, Any]:
         """`{"inside": {"program", "settings", "expect", "account"}}` for the job file. In plans of
         before, words of the program say the settings, those of its server among them."""
         spec = self._planned.spec
-        words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": "%s.ready" % self._account}
+        words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": f"{self._account}.ready"}
         program, settings = program_of(spec), spec.get("settings")
         return {
             "inside": {
@@ -119,7 +115,7 @@ class InsideLease:
             }
         }
 
-    def manifest(self) -> Dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """What the manifest of the job says about this lease."""
         return {
             **planned_facts(self._planned.spec),
@@ -130,81 +126,36 @@ class InsideLease:
         }
 
 
-def admit_inside(lease: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
-    """For the program that has opened the environment of such a lease, by the lease in its job's
-    file: leaves what the manifest keeps of its account. Raises OtherEnvironmentError."""
-    inside = lease["inside"]
-    demand_planned(inside["expect"], meta)
-    write_json(Path(inside["account"]), kept_of(meta))
-
-
-def demand_planned(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
-    """Hold an environment's account against what its lease expects; facts are compared with the
-    `identity` in it, or with the account itself. Raises OtherEnvironmentError, a line for each."""
-    identity = meta.get("identity")
-    known = {**meta, **(identity if isinstance(identity, dict) else {})}
-    known["identity"] = identity
-    differing = [
-        "  %s: expected %s, found %s" % (name, shortened(value), shortened(known.get(name)))
-        for name, value in sorted(expect.items())
-        if known.get(name) != value
-    ]
-    if differing:
-        raise OtherEnvironmentError("is not the one that was planned:\n" + "\n".join(differing))
-
-
-def kept_of(meta: Mapping[str, Any]) -> Dict[str, Any]:
-    """What manifests keep of an environment's account, by their names for it: what it is, and facts
-    that decide nothing."""
-    found = {name: meta.get(told) for name, told in _KEPT.items()}
-    return {name: part for name, part in found.items() if part and isinstance(part, dict)}
-
-
-def kept_in(record: Mapping[str, Any]) -> Dict[str, Any]:
-    """The same of a record that holds it beside other things; older ones have parts that are empty,
-    of a server that is no environment."""
-    return {name: record[name] for name in _KEPT if record.get(name)}
-
-
-def shortened(value: Any) -> str:
-    """A JSON value in a message."""
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        text = "(nested too deeply to be shown)"
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
-def planned_leases(job: Mapping[str, Any]) -> List[PlannedLease]:
+def planned_leases(job: Mapping[str, Any]) -> list[PlannedLease]:
     """Those of a job, in the plan's order."""
     return [PlannedLease(job, spec) for spec in job.get("leases") or ()]
 
 
-def program_of(spec: Mapping[str, Any]) -> List[str]:
+def program_of(spec: Mapping[str, Any]) -> list[str]:
     """The words that a lease's server is started with, its modules by the names that they have
     now; placeholders are still there."""
     return current_program(spec["program"])
 
 
-def planned_facts(spec: Mapping[str, Any]) -> Dict[str, Any]:
+def planned_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What manifests repeat of a plan's lease."""
     names = ("role", "backend", "version", "environment", "identity", "served_name")
     return {name: spec.get(name) for name in names}
 
 
-def own_takers(job: Mapping[str, Any]) -> Dict[str, DeviceTaker]:
+def own_takers(job: Mapping[str, Any]) -> dict[str, DeviceTaker]:
     """The servers that a job starts, by what tells them apart."""
     return {each.identity: each.taker for each in planned_leases(job) if each.starts_server}
 
 
-def shared_takers(job: Mapping[str, Any]) -> Iterator[Tuple[str, DeviceTaker]]:
+def shared_takers(job: Mapping[str, Any]) -> Iterator[tuple[str, DeviceTaker]]:
     """The servers that a job has in common with others, by their ids in the plan."""
     for each in planned_leases(job):
         if each.server:
             yield each.server, each.taker
 
 
-def asked_roles(job: Mapping[str, Any]) -> Set[str]:
+def asked_roles(job: Mapping[str, Any]) -> set[str]:
     """Roles of leases that other leases of the job need: its program is told nothing of them."""
     return {role for spec in job["leases"] for role in spec.get("needs") or ()}
 
@@ -215,14 +166,14 @@ def leased_secrets(job: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
         yield spec.get("secrets") or {}
 
 
-def secret_variables(spec: Mapping[str, Any]) -> Dict[str, str]:
+def secret_variables(spec: Mapping[str, Any]) -> dict[str, str]:
     """What the backend of a remote endpoint calls its secrets -> the variable of the asking server
     that holds each; of an endpoint of ours there are none."""
     wanted = (spec.get("secrets") or {}) if spec.get("port") == "none" else {}
-    return {name: "%s_%s" % (name, str(spec["role"]).upper()) for name in wanted}
+    return {name: f"{name}_{str(spec['role']).upper()}" for name in wanted}
 
 
-def asker_secrets(specs: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
+def asker_secrets(specs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Variable of the asking server -> name of the secret, for all servers that it asks."""
     return {
         variable: spec["secrets"][name]
@@ -231,12 +182,12 @@ def asker_secrets(specs: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
     }
 
 
-def caller_variables(job: Mapping[str, Any]) -> Dict[str, Dict[str, str]]:
+def caller_variables(job: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Role of each remote endpoint with secrets -> what its backend calls them -> the variable of
     the job's program that holds the value. No two have one in common, so that no endpoint is sent
     what is another's."""
     taken = set(job.get("secrets") or {})
-    found: Dict[str, Dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     others = asked_roles(job)  # whose keys are no concern of the program's
     for spec in job["leases"]:
         wanted = spec.get("secrets") if spec.get("port") == "none" else None
@@ -248,7 +199,7 @@ def caller_variables(job: Mapping[str, Any]) -> Dict[str, Dict[str, str]]:
     return found
 
 
-def caller_secrets(job: Mapping[str, Any]) -> Dict[str, str]:
+def caller_secrets(job: Mapping[str, Any]) -> dict[str, str]:
     """Environment variable -> name of the secret, of all that the job's program is given."""
     found = dict(job.get("secrets") or {})
     variables = caller_variables(job)
@@ -274,7 +225,7 @@ def tell(path: Path, leases: Mapping[str, Any]) -> None:
         json.dump(told, file, sort_keys=True)
 
 
-def fill(words: Sequence[str], values: Mapping[str, str]) -> List[str]:
+def fill(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
     """Words of a program with their placeholders (`{port}`, ...) replaced; other braces stay."""
     filled = []
     for word in words:

@@ -14,12 +14,14 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any
 
+from agentc.program.imported import FOLDER_VARIABLE, read_reports
+from agentc.program.job import write_json
 from agentc.runtime.machine import rendezvous
 from agentc.runtime.machine.supervise import Child, Supervisor
-from agentc.runtime.program import write_json
 from agentc.runtime.servers.job_leases import (
     LEASES_VARIABLE,
     fill,
@@ -28,7 +30,6 @@ from agentc.runtime.servers.job_leases import (
     tell,
 )
 from agentc.runtime.servers.server_log import describe_log, last_lines, size_of
-from agentc.runtime.software.imported import FOLDER_VARIABLE, read_reports
 from agentc.runtime.store.staging import remove_tree
 
 if TYPE_CHECKING:
@@ -58,11 +59,11 @@ class LeasedServer:
         *,
         python: Sequence[str],
         variables: Mapping[str, str],
-        model: Optional[Path],
+        model: Path | None,
         folder: Path,
         logs: Path,
         host: str = LOOPBACK,
-        name: Optional[str] = None,
+        name: str | None = None,
     ) -> None:
         """`name` tells its files from those of other servers in these folders; by default there
         is none of the same role."""
@@ -73,26 +74,26 @@ class LeasedServer:
         self.log = logs / (self.name + ".log")
         self.log_begins = 0
         """Where in its log the last start begins: logs are appended over attempts."""
-        self.child: Optional[Child] = None
+        self.child: Child | None = None
         self.ready_s = 0.0
-        self.software: Dict[str, Any] = {}
-        self.account: Dict[str, Any] = {}
+        self.software: dict[str, Any] = {}
+        self.account: dict[str, Any] = {}
         """What manifests keep of what an environment says of itself (`job_leases.kept_of`)."""
         self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
-        self.url: Optional[str] = spec.get("url")
+        self.url: str | None = spec.get("url")
         self._python = list(python)
         self._variables = dict(variables)
         self._ready_file = folder / (self.name + ".ready.json")
         self._settings_file = folder / (self.name + ".settings.json")
         self._ranks_file = folder / (self.name + ".ranks.json")
         self._leases_file = folder / (self.name + ".leases.json")
-        self.needs: Dict[str, Any] = {}
+        self.needs: dict[str, Any] = {}
         """Other leases of the job, by role, that its program asks; ready before it is started."""
         self.imported = folder / "imported" / self.name
         self._host = host
-        self._held: Optional[socket.socket] = None
-        self._cores: Optional[CoreLease] = None
-        self._watch: Optional[HealthWatch] = None
+        self._held: socket.socket | None = None
+        self._cores: CoreLease | None = None
+        self._watch: HealthWatch | None = None
 
     @property
     def remote(self) -> bool:
@@ -100,9 +101,9 @@ class LeasedServer:
         return self.spec.get("port") == "none"
 
     @property
-    def endpoint(self) -> Dict[str, Any]:
+    def endpoint(self) -> dict[str, Any]:
         """`{"url", "token", "model", "log", "client", "identity"}` for the job file."""
-        found: Dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
+        found: dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
         if self.spec.get("served_name"):
             found["model"] = self.spec["served_name"]
         if not self.remote:
@@ -151,7 +152,7 @@ class LeasedServer:
                 self.name, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
             )
         except OSError as error:
-            raise LeaseError("the %s server cannot be started: %s" % (self.role, error)) from None
+            raise LeaseError(f"the {self.role} server cannot be started: {error}") from None
         if self._cores is not None:
             self.child.when_ended.append(self._cores.release)
 
@@ -171,15 +172,15 @@ class LeasedServer:
             return False
         except (ValueError, KeyError, TypeError) as error:
             raise LeaseError(
-                "the %s server wrote a ready file that cannot be read (%s: %s); expected "
+                f"the {self.role} server wrote a ready file that cannot be read "
+                f"({type(error).__name__}: {error}); expected "
                 '{"host": ..., "port": ...}, written atomically'
-                % (self.role, type(error).__name__, error)
             ) from None
         if self._host != LOOPBACK and host != self._host:
             raise LeaseError(
-                "the %s server was told to listen on %s and listens on %s: its program does not "
+                f"the {self.role} server was told to listen on {self._host} and listens on "
+                f"{host}: its program does not "
                 "heed {host}, so that jobs on other nodes cannot reach it; use `scope: job`"
-                % (self.role, self._host, host)
             )
         self.url = http_address(host, port)
         return True
@@ -200,7 +201,7 @@ class LeasedServer:
         port: int = self._held.getsockname()[1]
         return port
 
-    def _take_cores(self) -> Dict[str, str]:
+    def _take_cores(self) -> dict[str, str]:
         """Cores of this machine that no other server has, where its program binds threads; over
         several nodes it binds none: on each other ones may be free."""
         count = int(self.spec.get("cores") or 0)
@@ -228,11 +229,11 @@ class LeasedServer:
         self._watch.begin()
 
     @property
-    def fault(self) -> Optional[str]:
+    def fault(self) -> str | None:
         """What is wrong with it while its process lives."""
         return None if self._watch is None else self._watch.fault
 
-    def manifest(self) -> Dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """What the manifest of the job says about this lease."""
         found = planned_facts(self.spec)
         if self.name != self.role:
@@ -323,7 +324,7 @@ def distinct_name(role: str, identity: str, taken: Collection[str]) -> str:
     with the same one eight digits of what they are besides."""
     if role not in taken:
         return role
-    return "%s-%s" % (role, hashlib.sha256(identity.encode("utf-8")).hexdigest()[:8])
+    return f"{role}-{hashlib.sha256(identity.encode('utf-8')).hexdigest()[:8]}"
 
 
 def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
@@ -331,7 +332,7 @@ def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
     supervisor.end([lease.child for lease in leases if lease.child is not None], GRACE_S)
 
 
-def dead(leases: Sequence[LeasedServer]) -> Optional[LeasedServer]:
+def dead(leases: Sequence[LeasedServer]) -> LeasedServer | None:
     """The first server that has ended or does not serve any more, or None."""
     for lease in leases:
         if lease.child is not None and (lease.child.status is not None or lease.fault):
@@ -342,17 +343,17 @@ def dead(leases: Sequence[LeasedServer]) -> Optional[LeasedServer]:
 def death_message(lease: LeasedServer) -> str:
     """What to tell people about a server that ended by itself, or serves no more."""
     status = lease.child.status if lease.child is not None else None
-    how = "exited with %s" % status
+    how = f"exited with {status}"
     if status is not None and status < 0:
         how = "was killed by signal %d" % -status
     elif status == 0:
         how = "exited with 0 while it was needed"
     elif status is None and lease.fault:
         how = lease.fault
-    return "the %s server (%s) %s%s" % (lease.role, lease.spec["backend"], how, _tail(lease))
+    return f"the {lease.role} server ({lease.spec['backend']}) {how}{_tail(lease)}"
 
 
-def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> Dict[str, str]:
+def fill_values(variables: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
     """The same for the values of environment variables."""
     return {name: fill([text], values)[0] for name, text in variables.items()}
 
@@ -367,9 +368,9 @@ class _Check:
     def __init__(self, lease: LeasedServer) -> None:
         self.lease = lease
         self.done = False
-        self.error: Optional[str] = None
+        self.error: str | None = None
         self.tries = 1
-        self._stop: Optional[threading.Event] = None
+        self._stop: threading.Event | None = None
 
     def begin(self) -> None:
         self._stop = threading.Event()

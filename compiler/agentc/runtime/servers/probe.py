@@ -12,18 +12,19 @@ import math
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agentc.runtime.lease_roles import is_model_server
-from agentc.runtime.machine.process import seconds_without_core
-from agentc.runtime.machine.redact import Redactor
-from agentc.runtime.servers.job_leases import (
+from agentc.lease_roles import is_model_server
+from agentc.program.environment_account import (
     OtherEnvironmentError,
     demand_planned,
     kept_of,
     shortened,
 )
+from agentc.runtime.machine.process import seconds_without_core
+from agentc.runtime.machine.redact import Redactor
 
 if TYPE_CHECKING:
     from agentc.runtime.servers.lease import LeasedServer
@@ -61,8 +62,7 @@ def await_ready(lease: LeasedServer, started: float, stop: threading.Event) -> N
             deadline = started + timeout + waited
         if time.monotonic() > deadline:
             raise ProbeError(
-                "the %s server (%s) was not ready within %g s: %s%s"
-                % (
+                "the {} server ({}) was not ready within {:g} s: {}{}".format(
                     lease.role,
                     lease.spec["backend"],
                     timeout,
@@ -89,10 +89,10 @@ def request(
     lease: LeasedServer,
     method: str,
     path: str,
-    body: Optional[Mapping[str, Any]],
+    body: Mapping[str, Any] | None,
     most_s: float,
     deadline: float,
-) -> Tuple[int, Any]:
+) -> tuple[int, Any]:
     """One request to the server: status and decoded JSON (text when it is none). It takes `most_s`
     at most, and never much longer than until `deadline`.
 
@@ -117,9 +117,7 @@ def request(
         raw = answer.read()
         status = answer.status
     except (OSError, http.client.HTTPException) as error:
-        raise NotReadyError(
-            "no answer from %s%s (%s)" % (lease.url, path, error or repr(error))
-        ) from None
+        raise NotReadyError(f"no answer from {lease.url}{path} ({error or repr(error)})") from None
     finally:
         connection.close()
     if lease.remote and token:
@@ -144,7 +142,7 @@ def _probe(lease: LeasedServer, deadline: float) -> None:
         return
     status, answer = request(lease, "GET", path, None, 5.0, deadline)
     if status != 200:
-        raise NotReadyError("GET %s answers %d: %s" % (path, status, shortened(answer)))
+        raise NotReadyError(f"GET {path} answers {status}: {shortened(answer)}")
     # From here on the port is the server's own.
     lease.release_port()
 
@@ -177,16 +175,16 @@ def _check_served(lease: LeasedServer, deadline: float) -> None:
     entry = served.get(name)
     if entry is None:
         raise ProbeError(
-            "the %s server serves %s; expected a model named %r"
-            % (lease.role, ", ".join(repr(n) for n in served) or "no model", name)
+            "the {} server serves {}; expected a model named {!r}".format(
+                lease.role, ", ".join(repr(n) for n in served) or "no model", name
+            )
         )
     root = entry.get("root")
     # A remote endpoint does not say where its files are; a local one must serve this checkpoint.
     known = lease.model is not None and not lease.remote and root is not None
     if known and os.path.realpath(root) != os.path.realpath(str(lease.model)):
         raise ProbeError(
-            "the %s server serves the wrong model: %s; expected %s"
-            % (lease.role, root, lease.model)
+            f"the {lease.role} server serves the wrong model: {root}; expected {lease.model}"
         )
 
 
@@ -217,7 +215,7 @@ def _complete_one_token(lease: LeasedServer, deadline: float) -> None:
         status, answer = request(lease, "POST", where, body, math.inf, deadline)
         if status == 200:
             if not isinstance(answer, dict) or not answer.get("choices"):
-                raise ProbeError("%s answers without choices: %s" % (path, shortened(answer)))
+                raise ProbeError(f"{path} answers without choices: {shortened(answer)}")
             return
         if status not in (404, 405):
             break
@@ -231,17 +229,17 @@ def _check_environment(lease: LeasedServer, deadline: float) -> None:
     status, meta = request(lease, "GET", "/meta", None, 10.0, deadline)
     if status != 200 or not isinstance(meta, dict):
         raise ProbeError(
-            "the environment server answers GET /meta with %d: %s" % (status, shortened(meta))
+            f"the environment server answers GET /meta with {status}: {shortened(meta)}"
         )
     try:
         demand_planned(lease.spec.get("expect") or {}, meta)
     except OtherEnvironmentError as error:
-        raise ProbeError("the environment server %s" % error) from None
+        raise ProbeError(f"the environment server {error}") from None
     lease.account = kept_of(meta)
     _play_nothing(lease, meta, deadline)
 
 
-def _play_nothing(lease: LeasedServer, meta: Dict[str, Any], deadline: float) -> None:
+def _play_nothing(lease: LeasedServer, meta: dict[str, Any], deadline: float) -> None:
     tasks = [task for split in (meta.get("splits") or {}).values() for task in split]
     created = _expect_ok(lease, "/create", {}, deadline)
     number = created.get("id") if isinstance(created, dict) else created
@@ -255,7 +253,7 @@ def _expect_ok(lease: LeasedServer, path: str, body: Mapping[str, Any], deadline
     failed = isinstance(answer, dict) and answer.get("error")
     if status != 200 or failed:
         raise ProbeError(
-            "the environment server answers POST %s with %d: %s" % (path, status, shortened(answer))
+            f"the environment server answers POST {path} with {status}: {shortened(answer)}"
         )
     return answer
 

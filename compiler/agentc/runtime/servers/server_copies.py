@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from agentc.runtime.servers.lease import LeasedServer
 
@@ -25,11 +26,11 @@ class ServerCopies:
             copy.token = copies[0].token
 
     @property
-    def endpoint(self) -> Dict[str, Any]:
+    def endpoint(self) -> dict[str, Any]:
         """As of one, with the addresses of all under `urls`."""
         return {**self.copies[0].endpoint, "urls": [copy.url for copy in self.copies]}
 
-    def manifest(self) -> Dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """As of one, with what each used."""
         found = self.copies[0].manifest()
         found["copies"] = [

@@ -12,11 +12,12 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any
 
-from agentc.runtime.program import read_json, write_json
+from agentc.program.job import read_json, write_json
 from agentc.runtime.store.layout import StoreLayout
 
 LEASE_VARIABLE = "AGENTC_SERVER_LEASE_S"
@@ -52,12 +53,12 @@ class CopyFolder:
         self.beat_file = path / "beat"
         self.launched_file = path / "launched.json"
 
-    def state(self) -> Dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """`{"state": "starting" | "ready" | "restarting" | "failed" | "ended", "generation",
         "message", "host", "node", "pid", "slurm", "time"}`; {} when it never ran."""
         return read_json(self.state_file)
 
-    def endpoint(self) -> Dict[str, Any]:
+    def endpoint(self) -> dict[str, Any]:
         """Where it listens, with its token; {} while it does not."""
         return read_json(self.endpoint_file)
 
@@ -84,7 +85,7 @@ class ServerFolder:
         self.token_file = self.path / "token"
         self.closing_file = self.path / "closing"
 
-    def copies(self) -> List[CopyFolder]:
+    def copies(self) -> list[CopyFolder]:
         """One for each replica, in order."""
         count = int(self.server.get("replicas") or 1)
         return [CopyFolder(self.path / str(number)) for number in range(1, count + 1)]
@@ -92,7 +93,7 @@ class ServerFolder:
     def name_of(self, copy: CopyFolder) -> str:
         """Like the name of an object; marks and locks are named after it."""
         parts = copy.path.relative_to(self.path.parent if self.per_node else self.path).parts
-        return "server/%s-%s-%s" % (os.getuid(), self.server["key"], "-".join(parts))
+        return f"server/{os.getuid()}-{self.server['key']}-{'-'.join(parts)}"
 
     @property
     def per_node(self) -> bool:
@@ -124,7 +125,7 @@ class ServerFolder:
             write_private(self.token_file, token)
             return token
 
-    def users(self, now: float) -> List[Dict[str, Any]]:
+    def users(self, now: float) -> list[dict[str, Any]]:
         """Who uses it: what each fresh lease says, with its `name`. Leases that ran out long ago
         are removed. `now` is a time of the file system's clock (`Renewal.now`)."""
         found = []
@@ -149,7 +150,7 @@ class LeaseRenewal:
         self._says = {"host": os.uname().nodename, "pid": os.getpid(), **says}
         self._offset = 0.0
         self._stop = threading.Event()
-        self._thread: Optional[threading.Thread] = None
+        self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
         """Take the lease, and renew it from here on."""
@@ -200,7 +201,7 @@ def modified(path: Path) -> float:
 
 def write_private(path: Path, text: str) -> None:
     """Written whole, and never readable by others."""
-    draft = path.with_name(".%s.%d" % (path.name, os.getpid()))
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
         draft.unlink()
     descriptor = os.open(str(draft), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

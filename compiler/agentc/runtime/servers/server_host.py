@@ -13,16 +13,18 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any
 
+from agentc.program.imported import read_reports
+from agentc.program.job import write_json
 from agentc.runtime.machine import process
 from agentc.runtime.machine.devices import DevicesError
 from agentc.runtime.machine.hardware import MachineProbe
 from agentc.runtime.machine.redact import Redactor
 from agentc.runtime.machine.stopping import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.program import write_json
 from agentc.runtime.servers import lease
 from agentc.runtime.servers.job_leases import program_of
 from agentc.runtime.servers.server_folder import (
@@ -33,7 +35,6 @@ from agentc.runtime.servers.server_folder import (
     node_name,
 )
 from agentc.runtime.software import environment, inherited
-from agentc.runtime.software.imported import read_reports
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.moved_programs import module_of
 from agentc.runtime.store.plan_file import PlanFile
@@ -58,7 +59,7 @@ class Host:
         server: Mapping[str, Any],
         number: int,
         across: bool,
-        gpus: Optional[int] = None,
+        gpus: int | None = None,
     ) -> None:
         """`gpus` are those that it leases; None: it has what is visible."""
         self.layout = layout
@@ -70,9 +71,9 @@ class Host:
         self.across = across
         self.generation = ""
         self._asked = {} if gpus is None else {"gpu": str(gpus)}
-        self._devices: Optional[UnitDevices] = None
+        self._devices: UnitDevices | None = None
         self._used = time.monotonic()
-        self._reason: Optional[str] = None
+        self._reason: str | None = None
         self._next_look = 0.0
 
     def run(self) -> int:
@@ -101,7 +102,7 @@ class Host:
             with Supervisor(mark, redactor) as supervisor:
                 return self._serve(supervisor, token, secrets, shown)
         except StoppedError as error:
-            self._tell("ended", "it was told to stop (%s)%s" % (error, _in_slurm()))
+            self._tell("ended", f"it was told to stop ({error}){_in_slurm()}")
             return 128 + error.number
         except (
             environment.SoftwareEnvironmentError,
@@ -139,7 +140,7 @@ class Host:
         secrets: Mapping[str, str],
         shown: Mapping[str, str],
     ) -> int:
-        servers: List[lease.LeasedServer] = []
+        servers: list[lease.LeasedServer] = []
         for number in range(RESTARTS + 1):
             self.generation = uuid.uuid4().hex
             self._tell("starting")
@@ -161,7 +162,7 @@ class Host:
                 break
             self._tell("restarting", message)
             supervisor.wait(self._over, timeout=_PAUSES_S[number])
-        self._tell("failed", "%s\nit had been started %d times" % (message, RESTARTS + 1))
+        self._tell("failed", f"{message}\nit had been started {RESTARTS + 1} times")
         return 1
 
     def _server(
@@ -232,7 +233,7 @@ class Host:
             self._reason = self._reason_to_end()
         return self._reason is not None
 
-    def _reason_to_end(self) -> Optional[str]:
+    def _reason_to_end(self) -> str | None:
         endpoint = self.copy.endpoint()
         if endpoint and endpoint.get("generation") != self.generation:
             return "another process serves in its place"
@@ -255,7 +256,7 @@ class Host:
         return not all(map(self.layout.is_published, objects))
 
     def _tell(self, state: str, message: str = "") -> None:
-        said: Dict[str, Any] = {
+        said: dict[str, Any] = {
             "state": state,
             "generation": self.generation,
             "message": message,
@@ -269,9 +270,9 @@ class Host:
         if os.environ.get("SLURM_JOB_ID"):
             said["slurm"] = os.environ["SLURM_JOB_ID"]
         write_json(self.copy.state_file, said)
-        print("%s %s %s" % (time.strftime("%H:%M:%S"), state, message), flush=True)
+        print(f"{time.strftime('%H:%M:%S')} {state} {message}", flush=True)
 
-    def _lock(self) -> Optional[int]:
+    def _lock(self) -> int | None:
         """The lock of this copy; None when somebody alive holds it. The lock of a node that is
         lost may stay: who is not heard of holds nothing."""
         path = self.layout.lock(self.name)
@@ -299,7 +300,7 @@ class Host:
 
     def _beat(self) -> None:
         with self.copy.beat_file.open("w") as out:
-            out.write("%f\n" % time.time())
+            out.write(f"{time.time():f}\n")
 
     def _keep_beating(self) -> None:
         while True:
@@ -313,7 +314,7 @@ def node_address() -> str:
     given = os.environ.get(ADDRESS_VARIABLE)
     if given:
         return given
-    found: List[str] = []
+    found: list[str] = []
     with suppress(OSError):
         answers = socket.getaddrinfo(os.uname().nodename, None, socket.AF_INET, socket.SOCK_STREAM)
         found += [str(answer[4][0]) for answer in answers]
@@ -325,11 +326,12 @@ def node_address() -> str:
         if not address.startswith("127."):
             return address
     raise lease.LeaseError(
-        "other nodes cannot reach this one: its name (%s) means a loopback address; export %s=... "
-        "with the address to listen on" % (os.uname().nodename, ADDRESS_VARIABLE)
+        f"other nodes cannot reach this one: its name ({os.uname().nodename}) means a loopback "
+        f"address; export {ADDRESS_VARIABLE}=... "
+        "with the address to listen on"
     )
 
 
 def _in_slurm() -> str:
     job = os.environ.get("SLURM_JOB_ID")
-    return " as SLURM job %s: cancelled, or its time limit" % job if job else ""
+    return f" as SLURM job {job}: cancelled, or its time limit" if job else ""

@@ -14,12 +14,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any
 
+from agentc.program.job import read_json, write_json
 from agentc.runtime.machine.scontrol import is_away
-from agentc.runtime.program import read_json, write_json
 from agentc.runtime.servers.server_folder import (
     LOST_S,
     CopyFolder,
@@ -57,20 +58,20 @@ class SlurmAwayError(ServerLaunchError):
     """SLURM does not answer: it is worth another try."""
 
 
-def sbatch_options(resources: Mapping[str, str]) -> List[str]:
+def sbatch_options(resources: Mapping[str, str]) -> list[str]:
     """Options of sbatch for resources by Snakemake's names."""
     options = [
-        "%s=%s" % (_OPTIONS[name], value)
+        f"{_OPTIONS[name]}={value}"
         for name, value in sorted(resources.items())
         if name in _OPTIONS and value not in ("", "0", "None")
     ]
     if resources.get("gpu_model") not in (None, "", "None"):
         options = [each for each in options if not each.startswith("--gpus=")]
-        options.append("--gpus=%s:%s" % (resources["gpu_model"], resources.get("gpu") or 1))
+        options.append(f"--gpus={resources['gpu_model']}:{resources.get('gpu') or 1}")
     if resources.get("mem_mb_per_cpu"):
-        options.append("--mem-per-cpu=%s" % resources["mem_mb_per_cpu"])
+        options.append(f"--mem-per-cpu={resources['mem_mb_per_cpu']}")
     elif resources.get("mem_mb"):
-        options.append("--mem=%s" % resources["mem_mb"])
+        options.append(f"--mem={resources['mem_mb']}")
     return options + shlex.split(resources.get("slurm_extra") or "")
 
 
@@ -78,11 +79,11 @@ def describe_launch(
     plan: Path,
     layout: StoreLayout,
     server: str,
-    options: Optional[Sequence[str]],
+    options: Sequence[str] | None,
     across: bool,
-    gpus: Optional[int] = None,
-    variables: Optional[Mapping[str, str]] = None,
-) -> Dict[str, Any]:
+    gpus: int | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """How copies are started: with `options`, as SLURM jobs. `across`: for jobs on other nodes.
     Each leases `gpus` of this machine; None: it has what is visible, as a queue gave it, or as
     `variables` say."""
@@ -133,7 +134,7 @@ def runs(layout: StoreLayout, folder: ServerFolder, copy: CopyFolder, now: float
     if launched.get("host") != os.uname().nodename:
         return False
     young = time.time() - float(launched.get("time") or 0.0) < _STARTING_S
-    return young and Path("/proc/%s" % launched.get("pid")).exists()
+    return young and Path(f"/proc/{launched.get('pid')}").exists()
 
 
 def waits(copy: CopyFolder) -> str:
@@ -144,11 +145,11 @@ def waits(copy: CopyFolder) -> str:
         return ""
     state = slurm_state(str(launched["slurm"]))
     if state is None:
-        return "SLURM job %s, whose state is not known here" % launched["slurm"]
-    return "SLURM job %s is %s" % (launched["slurm"], state) if state else ""
+        return f"SLURM job {launched['slurm']}, whose state is not known here"
+    return f"SLURM job {launched['slurm']} is {state}" if state else ""
 
 
-def slurm_state(job: str) -> Optional[str]:
+def slurm_state(job: str) -> str | None:
     """The state of a job in the queue, "" when it is not in the queue, None when SLURM does not
     say (it has no command here, or its controller is away)."""
     if shutil.which("squeue") is None:
@@ -157,9 +158,8 @@ def slurm_state(job: str) -> Optional[str]:
         asked = subprocess.run(
             ["squeue", "--noheader", "--jobs=" + job, "--format=%T"],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
+            capture_output=True,
+            text=True,
             timeout=30,
             check=False,
         )
@@ -183,7 +183,7 @@ def end_unused(folder: ServerFolder, layout: StoreLayout) -> bool:
         if state.get("host") != os.uname().nodename or state.get("slurm"):
             continue
         with suppress(OSError, ValueError, TypeError, KeyError):
-            words = Path("/proc/%d/cmdline" % state["pid"]).read_bytes().split(b"\0")
+            words = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
             if b"agentc.runtime.serve" in words and str(layout.root).encode() in words:
                 os.kill(state["pid"], signal.SIGTERM)
     return True
@@ -222,7 +222,7 @@ def _start(folder: ServerFolder, copy: CopyFolder, number: int, launch: Mapping[
             stale.unlink()
     argv = [*launch["argv"], "--copy", str(number)]
     if launch["how"] == "slurm":
-        started: Dict[str, Any] = {"slurm": _submit(folder, copy, argv, launch)}
+        started: dict[str, Any] = {"slurm": _submit(folder, copy, argv, launch)}
     else:
         started = {"pid": _detached_host(argv, copy, launch)}
     write_json(copy.launched_file, {**started, "host": os.uname().nodename, "time": time.time()})
@@ -235,8 +235,8 @@ def _detached_host(argv: Sequence[str], copy: CopyFolder, launch: Mapping[str, A
 def detached(
     argv: Sequence[str],
     log: Path,
-    cwd: Optional[str] = None,
-    variables: Optional[Mapping[str, str]] = None,
+    cwd: str | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> int:
     """Start a process that is not our child, in a session of its own, with these variables besides
     ours; returns its pid."""
@@ -259,8 +259,10 @@ def _submit(
 ) -> str:
     if shutil.which("sbatch") is None:
         raise ServerLaunchError(
-            "the shared server %s cannot be started from here: there is no sbatch on %s; run "
-            "again from a machine that may submit jobs" % (folder.server["id"], os.uname().nodename)
+            "the shared server {} cannot be started from here: there is no sbatch on {}; run "
+            "again from a machine that may submit jobs".format(
+                folder.server["id"], os.uname().nodename
+            )
         )
     # Of a job around this one nothing may be inherited but where SLURM's configuration is.
     environment = {
@@ -269,7 +271,7 @@ def _submit(
         if not name.startswith(("SLURM_", "SBATCH_", "SLURMD_")) or name == "SLURM_CONF"
     }
     command = ["sbatch", "--parsable", "--requeue", "--open-mode=append"]
-    command += ["--job-name", "agentc-%s" % folder.server["id"].replace("/", "-")]
+    command += ["--job-name", f"agentc-{folder.server['id'].replace('/', '-')}"]
     command += ["--output", str(copy.path / "host.log"), "--chdir", launch["cwd"]]
     command += launch["options"]
     command += ["--wrap", "exec " + " ".join(map(shlex.quote, argv))]
@@ -277,19 +279,19 @@ def _submit(
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
+            capture_output=True,
+            text=True,
             env=environment,
             timeout=_SUBMIT_S,
             check=False,
         )
         failed, message = done.returncode != 0, done.stderr.strip()
     except subprocess.TimeoutExpired:
-        failed, message = True, "sbatch timed out after %d s" % _SUBMIT_S
+        failed, message = True, f"sbatch timed out after {_SUBMIT_S} s"
     if failed:
         raise (SlurmAwayError if is_away(message) else ServerLaunchError)(
-            "the shared server %s cannot be submitted: %s\n(%s)"
-            % (folder.server["id"], message, " ".join(map(shlex.quote, command[:-2])))
+            "the shared server {} cannot be submitted: {}\n({})".format(
+                folder.server["id"], message, " ".join(map(shlex.quote, command[:-2]))
+            )
         )
     return done.stdout.strip().split(";")[0]

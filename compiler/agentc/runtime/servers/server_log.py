@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, List, Mapping, Sequence
+from typing import Any
 
 from agentc.runtime.machine.terminal import printable
 
@@ -41,14 +42,14 @@ def describe_log(log: Path, spec: Mapping[str, Any], begins: int = 0) -> str:
     patterns of the lease, and the last lines."""
     lines = _read(log, begins, _MOST_BYTES)
     if not lines:
-        return "; it wrote no log (%s)" % log
+        return f"; it wrote no log ({log})"
     cause = find_cause(lines, spec.get("causes") or ())
     kept = _worth_reading(lines, spec.get("noise") or ())
     shown = [_cut(line, _LONGEST) for line in kept[-(FEW_LINES if cause else LAST_LINES) :]]
     told = ": " + cause if cause else ""
     if not shown:
-        return "%s; its log: %s" % (told, log)
-    return "%s; its last lines (%s):\n%s" % (told, log, "\n".join(shown))
+        return f"{told}; its log: {log}"
+    return "{}; its last lines ({}):\n{}".format(told, log, "\n".join(shown))
 
 
 def find_cause(lines: Sequence[str], patterns: Sequence[str]) -> str:
@@ -69,7 +70,7 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
-def _worth_reading(lines: Sequence[str], noise: Sequence[str]) -> List[str]:
+def _worth_reading(lines: Sequence[str], noise: Sequence[str]) -> list[str]:
     """The lines without those that match `noise` and, where there is noise to leave out at all,
     without tracebacks, whose last line, the error itself, stays."""
     if not noise:
@@ -93,7 +94,7 @@ def _worth_reading(lines: Sequence[str], noise: Sequence[str]) -> List[str]:
     return kept
 
 
-def _read(log: Path, begins: int, most: int) -> List[str]:
+def _read(log: Path, begins: int, most: int) -> list[str]:
     """Lines from `begins` on, safe to print, of the last `most` bytes. A log that is shorter was
     written again: all of it counts."""
     try:

@@ -19,14 +19,16 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any
 
+from agentc.program.child import die_with_parent
+from agentc.program.job import write_json
 from agentc.runtime.machine import process, rendezvous
 from agentc.runtime.machine.stopping import STOPPING
-from agentc.runtime.program import write_json
 from agentc.runtime.servers.job_leases import fill
 
 MODULE = "agentc.runtime.servers.server_ranks"
@@ -39,13 +41,13 @@ _SILENCE_S = 30
 """After this much silence of a node's kernel, its connection counts as closed."""
 
 
-def command(file: Path, program: Sequence[str], ranks: Mapping[str, Any]) -> List[str]:
+def command(file: Path, program: Sequence[str], ranks: Mapping[str, Any]) -> list[str]:
     """The words that start a server over the job's nodes; `file` is read on each of them."""
     write_json(file, {"program": list(program), **ranks})
     return [sys.executable, "-m", MODULE, "lead", str(file)]
 
 
-def rank_words(spec: Mapping[str, Any], rank: int, values: Mapping[str, str]) -> List[str]:
+def rank_words(spec: Mapping[str, Any], rank: int, values: Mapping[str, str]) -> list[str]:
     """The command line of one rank."""
     words = [*spec["each"], *(spec["others"] if rank else [])]
     return [*spec["program"], *fill(words, {**values, "{rank}": str(rank)})]
@@ -56,16 +58,16 @@ class Leader:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.spec: Dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        self.spec: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         self.nodes = rendezvous.allocated_nodes(os.environ)
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("", 0))
         self._listener.listen(self.nodes)
         self._meeting_port = _free_port()
-        self._links: Dict[socket.socket, str] = {}
-        self._step: Optional["subprocess.Popen[bytes]"] = None
-        self._first: Optional["subprocess.Popen[bytes]"] = None
-        self._status: Optional[int] = None
+        self._links: dict[socket.socket, str] = {}
+        self._step: subprocess.Popen[bytes] | None = None
+        self._first: subprocess.Popen[bytes] | None = None
+        self._status: int | None = None
         self._cause = ""
 
     def run(self) -> int:
@@ -80,7 +82,7 @@ class Leader:
                 if self._status is not None:
                     return self._status
                 if self._first is None and time.monotonic() > deadline:
-                    self._cause = "%s within %d seconds" % (self._missing(), JOIN_S)
+                    self._cause = f"{self._missing()} within {int(JOIN_S)} seconds"
                     return 1
                 self._listen()
         finally:
@@ -95,7 +97,7 @@ class Leader:
         words = rendezvous.launcher_on_each_node(again, len(hosts), os.environ, hosts)
         port = self._listener.getsockname()[1]
         self._step = _start(words, rendezvous.launcher_variables(os.environ, port))
-        _say("this is rank 0 of %d; on %s: %s" % (self.nodes, ",".join(hosts), shlex.join(words)))
+        _say(f"this is rank 0 of {self.nodes}; on {','.join(hosts)}: {shlex.join(words)}")
 
     def _look(self) -> None:
         """Notice that a process has ended: the status is then the server's."""
@@ -105,7 +107,7 @@ class Leader:
             ended = self._first.returncode
             self._status = 128 - ended if ended < 0 else ended
         elif self._step is not None and self._step.poll() is not None:
-            self._cause = "the other ranks' step is over: srun %s" % _how(self._step.returncode)
+            self._cause = f"the other ranks' step is over: srun {_how(self._step.returncode)}"
             self._status = 1
 
     def _listen(self) -> None:
@@ -118,7 +120,7 @@ class Leader:
             last = _read_line(source)
             name = self._links.pop(source)
             source.close()
-            self._cause = "%s %s, which ends the server" % (name, last.get("ended") or "is gone")
+            self._cause = f"{name} {last.get('ended') or 'is gone'}, which ends the server"
             self._status = self._status or 1
 
     def _welcome(self) -> None:
@@ -131,7 +133,7 @@ class Leader:
             return
         _keep_alive(link)
         link.sendall(_line({"meeting_port": self._meeting_port, "nodes": self.nodes}))
-        self._links[link] = "rank %s on %s" % (message.get("rank"), message.get("node"))
+        self._links[link] = f"rank {message.get('rank')} on {message.get('node')}"
         if len(self._links) == self.nodes - 1:
             # The address that the others have reached is one that they will reach again.
             here = str(link.getsockname()[0])
@@ -140,7 +142,7 @@ class Leader:
 
     def _missing(self) -> str:
         there = ", ".join(self._links.values()) or "none"
-        return "not all of %d other nodes have called (%s)" % (self.nodes - 1, there)
+        return f"not all of {self.nodes - 1} other nodes have called ({there})"
 
     def _end(self) -> None:
         """End all ranks: closed links are what the others heed."""
@@ -151,7 +153,7 @@ class Leader:
                 self._first.terminate()
         _await_end([each for each in (self._first, self._step) if each is not None])
 
-    def _note(self, number: int, frame: Optional[FrameType]) -> None:
+    def _note(self, number: int, frame: FrameType | None) -> None:
         if self._status is None:
             self._status = 128 + number
 
@@ -160,7 +162,7 @@ class Follower:
     """On another node: one rank, for as long as the link to the leader lasts."""
 
     def __init__(self, file: Path) -> None:
-        self.spec: Dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        self.spec: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         self.rank = rendezvous.node_rank(os.environ) + 1
         self._stopped = False
 
@@ -173,7 +175,7 @@ class Follower:
             link = socket.create_connection((host, port), timeout=30.0)
         except OSError as error:
             raise rendezvous.RendezvousError(
-                "rank %d cannot reach the first node at %s:%d: %s" % (self.rank, host, port, error)
+                f"rank {self.rank} cannot reach the first node at {host}:{port}: {error}"
             ) from None
         _keep_alive(link)
         name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
@@ -187,20 +189,20 @@ class Follower:
         link.settimeout(None)
         child = _start_rank(self.spec, self.rank, values, subprocess.PIPE)
         try:
-            return self._watch(link, child, "rank %d on %s: " % (self.rank, name))
+            return self._watch(link, child, f"rank {self.rank} on {name}: ")
         finally:
             link.close()
             process.signal_group(child.pid, signal.SIGTERM)
             _await_end([child])
             process.signal_group(child.pid, signal.SIGKILL)
 
-    def _watch(self, link: socket.socket, child: "subprocess.Popen[bytes]", label: str) -> int:
+    def _watch(self, link: socket.socket, child: subprocess.Popen[bytes], label: str) -> int:
         """Copy what the rank says, each line with its name, until it or the link ends."""
         assert child.stdout is not None
         output = child.stdout.fileno()
         held, open_output = b"", True
         while not self._stopped:
-            sources: List[Any] = [link, *([output] if open_output else [])]
+            sources: list[Any] = [link, *([output] if open_output else [])]
             ready, _, _ = select.select(sources, [], [], _POLL_S)
             if output in ready:
                 chunk = os.read(output, 65536)
@@ -219,29 +221,29 @@ class Follower:
                 return 1
         return 0
 
-    def _note(self, number: int, frame: Optional[FrameType]) -> None:
+    def _note(self, number: int, frame: FrameType | None) -> None:
         self._stopped = True
 
 
-def _start(words: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def _start(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process of our group, so that who ends the group ends it too."""
     me = os.getpid()
     return subprocess.Popen(
         list(words),
         env=dict(environment),
         stdin=subprocess.DEVNULL,
-        preexec_fn=lambda: process.die_with_parent(signal.SIGKILL, me),
+        preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
     )
 
 
 def _start_rank(
-    spec: Mapping[str, Any], rank: int, values: Mapping[str, str], output: Optional[int]
-) -> "subprocess.Popen[bytes]":
+    spec: Mapping[str, Any], rank: int, values: Mapping[str, str], output: int | None
+) -> subprocess.Popen[bytes]:
     words = rank_words(spec, rank, values)
     environment = dict(os.environ)
     for name, text in (spec.get("variables") or {}).items():
         environment[name] = fill([text], values)[0]
-    print("rank %d: %s" % (rank, shlex.join(words)), flush=True)
+    print(f"rank {rank}: {shlex.join(words)}", flush=True)
     if output is None:
         return _start(words, environment)
     me = os.getpid()
@@ -252,11 +254,11 @@ def _start_rank(
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=lambda: process.die_with_parent(signal.SIGKILL, me),
+        preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
     )
 
 
-def _await_end(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+def _await_end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """Give processes that were told to end time for it, then KILL them."""
     deadline = time.monotonic() + GRACE_S
     while any(each.poll() is None for each in processes) and time.monotonic() < deadline:
@@ -267,7 +269,7 @@ def _await_end(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
             each.wait()
 
 
-def _values(nodes: int, first: str, port: int, here: str) -> Dict[str, str]:
+def _values(nodes: int, first: str, port: int, here: str) -> dict[str, str]:
     return {
         "{nodes}": str(nodes),
         "{first_node}": first,
@@ -295,7 +297,7 @@ def _line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode("utf-8") + b"\n"
 
 
-def _read_line(link: socket.socket) -> Dict[str, Any]:
+def _read_line(link: socket.socket) -> dict[str, Any]:
     """One line of JSON; {} when the other side is gone or says something else."""
     data = b""
     try:
@@ -311,14 +313,14 @@ def _read_line(link: socket.socket) -> Dict[str, Any]:
 
 
 def _how(status: int) -> str:
-    return "was killed by signal %d" % -status if status < 0 else "exited with %d" % status
+    return "was killed by signal %d" % -status if status < 0 else f"exited with {status}"
 
 
 def _say(text: str) -> None:
     print("agentc: " + text, flush=True)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit status of the server, or of one rank."""
     parser = argparse.ArgumentParser(prog=MODULE, description=__doc__)
     parser.add_argument("what", choices=("lead", "follow"))

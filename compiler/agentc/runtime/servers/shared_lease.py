@@ -10,14 +10,16 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+from typing import Any
 from urllib.parse import urlsplit
 
+from agentc.program.environment_account import kept_in
+from agentc.program.job import read_json
 from agentc.runtime.machine.supervise import Child, Supervisor
-from agentc.runtime.program import read_json
 from agentc.runtime.servers import server_launch
-from agentc.runtime.servers.job_leases import kept_in, planned_facts
+from agentc.runtime.servers.job_leases import planned_facts
 from agentc.runtime.servers.lease import LeaseError
 from agentc.runtime.servers.server_folder import (
     LOST_S,
@@ -55,14 +57,14 @@ class _Copy:
     def __init__(self, folder: CopyFolder, endpoint: Mapping[str, Any]) -> None:
         self.folder = folder
         self.endpoint = endpoint
-        self.lost: Optional[str] = None
+        self.lost: str | None = None
 
 
 class SharedLease:
     """One shared server, as a job uses it. `endpoint` is what the job's program is told."""
 
     remote = False
-    child: Optional[Child] = None
+    child: Child | None = None
 
     def __init__(
         self, spec: Mapping[str, Any], folder: ServerFolder, renewal: LeaseRenewal
@@ -71,27 +73,23 @@ class SharedLease:
         self.spec = spec
         self.folder = folder
         self._renewal = renewal
-        self._copies: List[_Copy] = []
+        self._copies: list[_Copy] = []
         self._next_look = 0.0
-        self._gone: Optional[str] = None
-        self._asked_queue: Dict[str, float] = {}
-        self._queue: Dict[str, str] = {}
-        self._missing_since: Dict[str, float] = {}
+        self._gone: str | None = None
+        self._asked_queue: dict[str, float] = {}
+        self._queue: dict[str, str] = {}
+        self._missing_since: dict[str, float] = {}
 
     @property
     def title(self) -> str:
         """For messages: `the shared policy server server/local.sft (serve.transformers)`."""
-        return "the shared %s server %s (%s)" % (
-            self.role,
-            self.folder.server["id"],
-            self.spec["backend"],
-        )
+        return f"the shared {self.role} server {self.folder.server['id']} ({self.spec['backend']})"
 
     @property
-    def endpoint(self) -> Dict[str, Any]:
+    def endpoint(self) -> dict[str, Any]:
         """As of a lease of the job's own, with the addresses of all copies under `urls`."""
         urls = [copy.endpoint["url"] for copy in self._copies if copy.lost is None]
-        found: Dict[str, Any] = {
+        found: dict[str, Any] = {
             "url": urls[0],
             "urls": urls,
             "token": self._copies[0].endpoint["token"],
@@ -125,7 +123,7 @@ class SharedLease:
             return True
         if hopeless and len(hopeless) + len(found) == len(copies) and (every or not found):
             final = all(copy.state().get("state") == "failed" for copy in copies)
-            raise SharedServerLostError("%s %s" % (self.title, hopeless[0]), final=final)
+            raise SharedServerLostError(f"{self.title} {hopeless[0]}", final=final)
         return False
 
     def waits_for(self) -> str:
@@ -137,10 +135,10 @@ class SharedLease:
             words = str(state.get("message") or state.get("state") or "")
             if not words:
                 words = self._queue.get(copy.path.name) or "started"
-            return "%s: %s" % (self.folder.server["id"], words.split("\n")[0])
+            return "{}: {}".format(self.folder.server["id"], words.split("\n")[0])
         return str(self.folder.server["id"])
 
-    def death(self, sure: bool = False) -> Optional[str]:
+    def death(self, sure: bool = False) -> str | None:
         """Why no copy of it answers any more, or None. `sure` looks now, by a knock at the door."""
         now = time.monotonic()
         if self._gone is not None or (now < self._next_look and not sure):
@@ -151,18 +149,18 @@ class SharedLease:
                 copy.lost = self._loss(copy, sure)
                 if copy.lost is not None and len(self._copies) > 1:
                     print(
-                        "agentc: copy %d of %s is lost: it %s" % (number, self.title, copy.lost),
+                        f"agentc: copy {number} of {self.title} is lost: it {copy.lost}",
                         file=sys.stderr,
                     )
         if all(copy.lost is not None for copy in self._copies):
-            self._gone = "%s %s" % (self.title, self._copies[-1].lost)
+            self._gone = f"{self.title} {self._copies[-1].lost}"
         return self._gone
 
     def silent(self) -> bool:
         """Whether nothing answers at any of its addresses; `death` may not know why yet."""
         return not any(_accepts(str(copy.endpoint["url"])) for copy in self._copies)
 
-    def manifest(self) -> Dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """What the manifest of the job says about it."""
         found = planned_facts(self.spec)
         found["scope"] = self.folder.server["scope"]
@@ -181,11 +179,11 @@ class SharedLease:
             str(copy.endpoint().get("url"))
         )
 
-    def _hopeless(self, copy: CopyFolder, state: Mapping[str, Any]) -> Optional[str]:
+    def _hopeless(self, copy: CopyFolder, state: Mapping[str, Any]) -> str | None:
         """Why a copy that is not ready will not be, or None while it may."""
         name = copy.path.name
         if state.get("state") == "failed":
-            return "failed: %s" % state.get("message")
+            return f"failed: {state.get('message')}"
         at_work = state.get("state") in ("starting", "restarting", "ready")
         if at_work and self._renewal.now() - modified(copy.beat_file) < LOST_S:
             self._missing_since.pop(name, None)
@@ -202,22 +200,21 @@ class SharedLease:
         if now - self._missing_since.setdefault(name, now) < patience:
             return None
         reason = state.get("message") or "nothing is heard of it"
-        return "is not there: %s%s" % (reason, describe_log(copy.path / "host.log", {}))
+        return f"is not there: {reason}{describe_log(copy.path / 'host.log', {})}"
 
-    def _loss(self, copy: _Copy, sure: bool) -> Optional[str]:
+    def _loss(self, copy: _Copy, sure: bool) -> str | None:
         state = copy.folder.state()
-        where = "on %s" % copy.endpoint.get("node")
+        where = f"on {copy.endpoint.get('node')}"
         if state.get("generation") != copy.endpoint["generation"] or state["state"] != "ready":
             reason = str(state.get("message") or "was started again")
-            return "%s: %s" % (where, reason)
+            return f"{where}: {reason}"
         silent = self._renewal.now() - modified(copy.folder.beat_file)
         begins = int(copy.endpoint.get("log_begins") or 0)
         tail = describe_log(Path(str(copy.endpoint["log"])), self.spec, begins)
         if silent > LOST_S:
-            return "%s has not been heard of for %.0f s: its node or its process is gone%s" % (
-                where,
-                silent,
-                tail,
+            return (
+                f"{where} has not been heard of for {silent:.0f} s: its node or its process is "
+                f"gone{tail}"
             )
         url = str(copy.endpoint["url"])
         if (sure or silent > _DOUBTFUL_S) and not _accepts(url):
@@ -225,10 +222,7 @@ class SharedLease:
             return (
                 None
                 if silent < _DOUBTFUL_S
-                else (
-                    "%s does not answer at %s and was killed, for it left no word%s"
-                    % (where, url, tail)
-                )
+                else (f"{where} does not answer at {url} and was killed, for it left no word{tail}")
             )
         return None
 
@@ -245,19 +239,19 @@ class SharedServers:
         self._gpus = gpus
         self._plan = plan
         self._user = user
-        self._renewals: Dict[str, LeaseRenewal] = {}
-        self._folders: Dict[str, ServerFolder] = {}
-        self._started: Set[str] = set()
-        self._declined: Set[str] = set()
+        self._renewals: dict[str, LeaseRenewal] = {}
+        self._folders: dict[str, ServerFolder] = {}
+        self._started: set[str] = set()
+        self._declined: set[str] = set()
         self._tries = 0
-        self._shown: Callable[[str], Optional[Mapping[str, str]]] = lambda name: None
+        self._shown: Callable[[str], Mapping[str, str] | None] = lambda name: None
 
-    def show(self, shown: Callable[[str], Optional[Mapping[str, str]]]) -> None:
+    def show(self, shown: Callable[[str], Mapping[str, str] | None]) -> None:
         """Start servers of the node with these variables, by their ids; None: each leases its
         GPUs by itself."""
         self._shown = shown
 
-    def join(self, names: Set[str]) -> None:
+    def join(self, names: set[str]) -> None:
         """Take a lease of each server that is named, and start what does not run. Raises
         LeaseError."""
         for name in sorted(names - self._declined):
@@ -267,13 +261,13 @@ class SharedServers:
                 if _closes(self._layout, folder):
                     self._declined.add(name)
                     continue
-                mine = "job-%s-%d" % (self._user.replace("/", "-"), os.getpid())
+                mine = f"job-{self._user.replace('/', '-')}-{os.getpid()}"
                 self._folders[name] = folder
                 self._renewals[name] = LeaseRenewal(folder.leases / mine, {"kind": "job"})
                 self._renewals[name].begin()
             self._start(name)
 
-    def serves(self, server: Optional[str]) -> bool:
+    def serves(self, server: str | None) -> bool:
         """Whether a lease is one of this shared server; else the job starts one of its own."""
         return bool(server) and server not in self._declined
 
@@ -289,7 +283,7 @@ class SharedServers:
 
     @property
     def tries(self) -> str:
-        return "try %d of %d" % (self._tries + 1, RESTARTS + 1)
+        return f"try {self._tries + 1} of {RESTARTS + 1}"
 
     def leave(self) -> None:
         """Give all leases back. A server of this node that was started from within this SLURM job
@@ -344,7 +338,7 @@ def _see_out(layout: StoreLayout, folder: ServerFolder) -> None:
 
 
 def await_ready(
-    leases: List[SharedLease],
+    leases: list[SharedLease],
     supervisor: Supervisor,
     report: Callable[[str], None],
 ) -> None:

@@ -7,7 +7,7 @@ else of the shell; `installation.py` is the user. Jobs have a list of their own 
 from __future__ import annotations
 
 import os
-from typing import Dict, Mapping
+from collections.abc import Mapping
 
 from agentc.runtime.software.inherited import declared_secrets, is_secret_name
 
@@ -37,7 +37,7 @@ _OF_THE_USER = frozenset(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER",
 """They would let pip see or write to other places."""
 
 
-def variables_for_pip(extra: Mapping[str, str]) -> Dict[str, str]:
+def variables_for_pip(extra: Mapping[str, str]) -> dict[str, str]:
     """What builds need of this process's variables, with `extra`. An index of one's own keeps its
     settings (`PIP_*`), and a password in its address with them: pip could not reach it else."""
     found = {name: value for name, value in os.environ.items() if _is_for_builds(name)}
@@ -45,7 +45,7 @@ def variables_for_pip(extra: Mapping[str, str]) -> Dict[str, str]:
     return found
 
 
-def variables_for_engine(extra: Mapping[str, str]) -> Dict[str, str]:
+def variables_for_engine(extra: Mapping[str, str]) -> dict[str, str]:
     """The same for the container engine that pulls an image, with its settings and log-ins: it
     runs no code of a package."""
     own = {name: value for name, value in os.environ.items() if name.startswith(_OF_ENGINES)}

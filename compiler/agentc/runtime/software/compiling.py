@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Mapping, Optional, Sequence
 
 _PATIENCE_S = 30.0
 _ON_GPUS = re.compile(r"(?m)^(trl|vllm)\s*==")
@@ -24,7 +24,7 @@ _FIX = (
 )
 
 
-def compiles(lock_text: str, gpus: bool, program: Sequence[str] = ()) -> Optional[str]:
+def compiles(lock_text: str, gpus: bool, program: Sequence[str] = ()) -> str | None:
     """The package of a lock that compiles code when a program of it runs on GPUs, or on CPUs; None
     where none does. `program` are the words of a server."""
     match = (_ON_GPUS if gpus else _ON_CPUS).search(lock_text)
@@ -32,8 +32,8 @@ def compiles(lock_text: str, gpus: bool, program: Sequence[str] = ()) -> Optiona
 
 
 def compiler_fault(
-    package: str, gpus: bool, interpreter: Optional[str], environ: Mapping[str, str]
-) -> Optional[str]:
+    package: str, gpus: bool, interpreter: str | None, environ: Mapping[str, str]
+) -> str | None:
     """What `package` misses on this machine to compile code: a compiler, or `Python.h` of the
     interpreter (where that is known); or None."""
     language, variable, usual = ("C", "CC", ("gcc", "clang")) if gpus else ("C++", "CXX", ("g++",))
@@ -41,22 +41,24 @@ def compiler_fault(
     path = environ.get("PATH", os.defpath)
     if not any(shutil.which(name, path=path) for name in ([named] if named else usual)):
         lacks = (
-            "%s=%s is not on PATH" % (variable, named)
+            f"{variable}={named} is not on PATH"
             if named
-            else "%s not on PATH, and %s is not set" % (" and ".join(usual), variable)
+            else f"{' and '.join(usual)} not on PATH, and {variable} is not set"
         )
-        return "%s compiles code while it runs and finds no %s compiler on %s: %s; %s" % (
-            package, language, os.uname().nodename, lacks, _FIX,
-        )  # fmt: skip
+        return (
+            f"{package} compiles code while it runs and finds no {language} compiler on "
+            f"{os.uname().nodename}: {lacks}; {_FIX}"
+        )
     folder = _include_folder(interpreter) if interpreter else None
     if folder is not None and not (folder / "Python.h").is_file():
-        return "%s compiles code while it runs, and %s has no Python.h on %s: %s" % (
-            package, folder, os.uname().nodename, _FIX,
-        )  # fmt: skip
+        return (
+            f"{package} compiles code while it runs, and {folder} has no Python.h on "
+            f"{os.uname().nodename}: {_FIX}"
+        )
     return None
 
 
-def _include_folder(interpreter: str) -> Optional[Path]:
+def _include_folder(interpreter: str) -> Path | None:
     try:
         done = subprocess.run(
             [interpreter, "-I", "-c", _INCLUDE],

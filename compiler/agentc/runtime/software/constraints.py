@@ -5,8 +5,9 @@ hashes, and pins that fulfil them need none; where one does not, pip says so. `i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Iterable, List, Mapping, Optional
+from typing import Any
 
 from agentc.runtime.software.environment import SoftwareEnvironmentError
 from agentc.runtime.software.installed import readers_of_demands
@@ -35,7 +36,7 @@ def all_fulfilled(files: Iterable[str], pins: Mapping[str, str]) -> bool:
     return True
 
 
-def _read(file: str) -> Optional[List[Any]]:
+def _read(file: str) -> list[Any] | None:
     """The demands in a file of constraints; None where one is not a name and versions."""
     try:
         reader, _ = readers_of_demands()

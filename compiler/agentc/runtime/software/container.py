@@ -11,8 +11,9 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any
 
 from agentc.runtime.software.environment import IMAGE
 from agentc.runtime.software.lock_text import Container
@@ -45,13 +46,13 @@ def find_engine() -> str:
             return found
     raise ContainerError(
         "it is a container image, and this machine has neither apptainer nor singularity"
-        " on PATH (%s)\nhelp: on clusters it is often a module (`module load apptainer`);"
+        " on PATH ({})\nhelp: on clusters it is often a module (`module load apptainer`);"
         " else install it (apptainer.org, or `conda install -c conda-forge apptainer`), or use a"
-        " lock of packages instead" % os.environ.get("PATH", "")
+        " lock of packages instead".format(os.environ.get("PATH", ""))
     )
 
 
-def exec_command(image: Path, binds: Iterable[str] = ()) -> List[str]:
+def exec_command(image: Path, binds: Iterable[str] = ()) -> list[str]:
     """The words that start Python in an image: flags for the GPUs of this machine, and the
     folders of this machine that programs see at their own paths. Raises ContainerError."""
     words = [find_engine(), "exec"]
@@ -61,12 +62,12 @@ def exec_command(image: Path, binds: Iterable[str] = ()) -> List[str]:
         words.append("--rocm")
     for bind in _outermost(binds):
         if any(letter in bind for letter in ":,"):
-            raise ContainerError("a folder with `:` or `,` in its path cannot be bound: %s" % bind)
+            raise ContainerError(f"a folder with `:` or `,` in its path cannot be bound: {bind}")
         words += ["--bind", bind]
     return [*words, str(image), "python3"]
 
 
-def folders_to_bind(store: Path, code: Path) -> List[str]:
+def folders_to_bind(store: Path, code: Path) -> list[str]:
     """What programs need of this machine: the store, the packages that the code directory links
     to, the spec's folder and caches. (Apptainer itself binds home, /tmp and the like.)"""
     found = [str(store)]
@@ -75,7 +76,7 @@ def folders_to_bind(store: Path, code: Path) -> List[str]:
     return [os.path.realpath(path) for path in found if Path(path).exists()]
 
 
-def provide_image(container: Container, directory: Path) -> List[str]:
+def provide_image(container: Container, directory: Path) -> list[str]:
     """Put the image, or a link to it, into the environment's folder. Returns the command line
     that has to be run for that, [] for none. Raises ContainerError."""
     image = directory / IMAGE
@@ -86,30 +87,30 @@ def provide_image(container: Container, directory: Path) -> List[str]:
     digest = sha256_of(file)
     if digest != container.sha256:
         raise ContainerError(
-            "%s is another image than the one that the lock names: its sha256 is %s"
-            % (file, digest)
+            f"{file} is another image than the one that the lock names: its sha256 is {digest}"
         )
     image.symlink_to(file.resolve())
     return []
 
 
-def describe_image(directory: Path, variables: Mapping[str, str]) -> Dict[str, Any]:
+def describe_image(directory: Path, variables: Mapping[str, str]) -> dict[str, Any]:
     """`{"python", "versions"}` of an image, asked of its own Python. Raises ContainerError."""
     argv = [*exec_command(directory / IMAGE), "-c", _DESCRIBE]
     done = subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         env=dict(variables),
         check=False,
     )
     try:
-        found: Dict[str, Any] = json.loads(done.stdout.decode("utf-8").splitlines()[-1])
+        found: dict[str, Any] = json.loads(done.stdout.decode("utf-8").splitlines()[-1])
     except (ValueError, IndexError):
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-5:]
         raise ContainerError(
-            "the image's python3 cannot be used:\n%s" % "\n".join("  | " + line for line in last)
+            "the image's python3 cannot be used:\n{}".format(
+                "\n".join("  | " + line for line in last)
+            )
         ) from None
     return found
 
@@ -122,14 +123,15 @@ def _find_file(name: str) -> Path:
         if (Path(folder) / name).is_file():
             return Path(folder) / name
     raise ContainerError(
-        "there is no image %s in %s\nhelp: export %s=/a/folder/with/images"
-        % (name, " or ".join(folders), IMAGES_VARIABLE)
+        "there is no image {} in {}\nhelp: export {}=/a/folder/with/images".format(
+            name, " or ".join(folders), IMAGES_VARIABLE
+        )
     )
 
 
-def _outermost(paths: Iterable[str]) -> List[str]:
+def _outermost(paths: Iterable[str]) -> list[str]:
     """Each path once, less those that lie in another one."""
-    kept: List[str] = []
+    kept: list[str] = []
     for path in sorted(set(paths)):
         if not any(path.startswith(outer.rstrip("/") + "/") for outer in kept):
             kept.append(path)

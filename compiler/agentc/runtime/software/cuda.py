@@ -10,9 +10,10 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import List, Mapping, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _PATIENCE_S = 30.0
@@ -37,24 +38,25 @@ class CudaVersion(NamedTuple):
         return "%d.%d" % self
 
 
-def cuda_of_lock(text: str) -> Optional[CudaVersion]:
+def cuda_of_lock(text: str) -> CudaVersion | None:
     """The CUDA version that the packages of a lock bring, None where they bring none."""
     match = _RUNTIME.search(text) or _TORCH.search(text)
     return CudaVersion(int(match.group(1)), int(match.group(2))) if match else None
 
 
-def cpu_build(versions: Mapping[str, str]) -> Optional[str]:
+def cpu_build(versions: Mapping[str, str]) -> str | None:
     """Why an environment with these packages computes on CPUs only, or None."""
     torch = versions.get("torch", "")
     if not torch.endswith("+cpu"):
         return None
     return (
-        "torch %s is a build for CPUs: delete the software environment (`agentc env rm`) and build "
-        "it again without an index of CPU wheels (PIP_EXTRA_INDEX_URL)" % torch
+        f"torch {torch} is a build for CPUs: delete the software environment (`agentc env rm`) "
+        "and build "
+        "it again without an index of CPU wheels (PIP_EXTRA_INDEX_URL)"
     )
 
 
-def environment_cuda(lock_text: str, versions: Mapping[str, str]) -> Optional[CudaVersion]:
+def environment_cuda(lock_text: str, versions: Mapping[str, str]) -> CudaVersion | None:
     """The CUDA version of a software environment: `versions` are the packages that it holds, {}
     before it is built."""
     torch = versions.get("torch", "")
@@ -64,7 +66,7 @@ def environment_cuda(lock_text: str, versions: Mapping[str, str]) -> Optional[Cu
     return CudaVersion(*map(int, built.groups())) if built else cuda_of_lock(lock_text)
 
 
-def driver_version() -> Optional[str]:
+def driver_version() -> str | None:
     """The version of this machine's NVIDIA driver, None where no driver answers."""
     with suppress(OSError):
         match = _DRIVER.search(_DRIVER_FILE.read_text(errors="replace"))
@@ -89,8 +91,8 @@ def driver_version() -> Optional[str]:
 
 
 def driver_fault(
-    cuda: Optional[CudaVersion], driver: Optional[str], environ: Mapping[str, str]
-) -> Optional[str]:
+    cuda: CudaVersion | None, driver: str | None, environ: Mapping[str, str]
+) -> str | None:
     """Why this driver cannot run that CUDA, or None: also where one of them is not known, and
     where a forward compatibility package (`cuda-compat`) takes the place of the driver's part."""
     oldest = _OLDEST_DRIVERS.get(cuda.major) if cuda is not None else None
@@ -100,19 +102,20 @@ def driver_fault(
     if match is None or _numbers(match) >= oldest or _has_compatibility(environ):
         return None
     return (
-        "CUDA %s needs the NVIDIA driver %s or newer, and this machine (%s) has %s: torch would "
-        "see no GPU; %s" % (cuda, _shown(oldest), os.uname().nodename, driver, _DRIVER_FIX)
+        f"CUDA {cuda} needs the NVIDIA driver {_shown(oldest)} or newer, and this machine "
+        f"({os.uname().nodename}) has {driver}: torch would "
+        f"see no GPU; {_DRIVER_FIX}"
     )
 
 
-def _numbers(match: "re.Match[str]") -> Tuple[int, int, int]:
+def _numbers(match: re.Match[str]) -> tuple[int, int, int]:
     first, second, third = (int(part or 0) for part in match.groups())
     return first, second, third
 
 
-def _shown(version: Tuple[int, int, int]) -> str:
-    parts: List[str] = [str(version[0])]
-    parts += ["%02d" % part for part in version[1:] if any(version[1:])]
+def _shown(version: tuple[int, int, int]) -> str:
+    parts: list[str] = [str(version[0])]
+    parts += [f"{int(part):02}" for part in version[1:] if any(version[1:])]
     return ".".join(parts)
 
 

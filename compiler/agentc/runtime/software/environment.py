@@ -13,10 +13,12 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any
 
+from agentc.program import process_start
 from agentc.runtime.software.inherited import (
     JobVariablesError,
     declare_secrets,
@@ -35,7 +37,7 @@ class SoftwareEnvironmentError(Exception):
     """The environment cannot be built or used; the message says why, and what may help."""
 
 
-def read_complete(directory: Path) -> Optional[Dict[str, Any]]:
+def read_complete(directory: Path) -> dict[str, Any] | None:
     """What is known of a finished environment, or None when it is not finished, or when the
     interpreter that it was made with is gone."""
     value = read_record(directory)
@@ -46,10 +48,10 @@ def read_complete(directory: Path) -> Optional[Dict[str, Any]]:
     return value if os.access(str(runs), os.F_OK) else None
 
 
-def read_record(directory: Path) -> Optional[Dict[str, Any]]:
+def read_record(directory: Path) -> dict[str, Any] | None:
     """`complete.json` of an environment, whether it can still be used or not."""
     try:
-        value: Dict[str, Any] = json.loads((directory / COMPLETE).read_text(encoding="utf-8"))
+        value: dict[str, Any] = json.loads((directory / COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return value
@@ -58,9 +60,9 @@ def read_record(directory: Path) -> Optional[Dict[str, Any]]:
 def python_command(
     directory: Path,
     record: Mapping[str, Any],
-    store: Optional[Path] = None,
-    code: Optional[Path] = None,
-) -> List[str]:
+    store: Path | None = None,
+    code: Path | None = None,
+) -> list[str]:
     """The words that start the environment's Python. `record` is its `complete.json`; a container
     is shown the store and what the code directory links to. Raises SoftwareEnvironmentError."""
     if not record.get("container"):
@@ -74,7 +76,7 @@ def python_command(
         raise SoftwareEnvironmentError(str(error)) from None
 
 
-def programs_of(directory: Path, record: Mapping[str, Any]) -> Optional[Path]:
+def programs_of(directory: Path, record: Mapping[str, Any]) -> Path | None:
     """The environment's folder where its `bin` belongs on PATH: not for a container, which has a
     PATH of its own."""
     return None if record.get("container") else directory
@@ -85,7 +87,7 @@ def ensure_environment(
     lock_sha256: str,
     lock_text: str,
     report: Callable[[str], None] = lambda line: None,
-) -> Tuple[Path, Dict[str, Any]]:
+) -> tuple[Path, dict[str, Any]]:
     """The directory of the environment and its `complete.json`; built when it is not there yet.
 
     Safe against concurrent builders and against builders that were killed. `report` receives
@@ -100,8 +102,8 @@ def ensure_environment(
     found = lock_digest(lock_text)
     if found != lock_sha256:
         raise SoftwareEnvironmentError(
-            "the lock file has the digest %s, the plan says %s; compile the spec again"
-            % (found[:16], lock_sha256[:16])
+            f"the lock file has the digest {found[:16]}, the plan says {lock_sha256[:16]}; "
+            "compile the spec again"
         )
     from agentc.runtime.software.installation import build
 
@@ -114,8 +116,8 @@ def ensure_environment(
                 known = build(directory, lock_sha256, lock_text, report)
     except OSError as error:
         raise SoftwareEnvironmentError(
-            "%s cannot be written to (%s); export AGENTC_ENVIRONMENTS=/a/folder/of/yours"
-            % (directory.parent, error.strerror)
+            f"{directory.parent} cannot be written to ({error.strerror}); export "
+            "AGENTC_ENVIRONMENTS=/a/folder/of/yours"
         ) from None
     return directory, known
 
@@ -126,23 +128,24 @@ def _refuse_to_replace(directory: Path) -> None:
     known = read_record(directory)
     if known is not None and known.get("host") not in (None, os.uname().nodename):
         raise SoftwareEnvironmentError(
-            "%s was built on %s with %s, which this machine does not have. Install that Python "
-            "here, or give this machine a folder of its own: export AGENTC_ENVIRONMENTS=/elsewhere"
-            % (directory, known["host"], known.get("interpreter") or "a Python")
+            f"{directory} was built on {known['host']} with "
+            f"{known.get('interpreter') or 'a Python'}, which this machine does not have. Install "
+            "that Python here, or give this machine a folder of its own: "
+            "export AGENTC_ENVIRONMENTS=/elsewhere"
         )
 
 
 def code_directory(
     layout: StoreLayout,
     modules: Iterable[str],
-    brought: Optional[Mapping[str, Mapping[str, str]]] = None,
+    brought: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
     """A directory of links to the packages that programs need (`packages_of`), found the way this
     interpreter finds them, and to `process_start.py`, which Python runs first. Those that are
     `brought` by a plan are written from its text. Raises SoftwareEnvironmentError for a package
     that is not installed here."""
-    places: List[Tuple[str, str]] = []
-    texts: Dict[str, str] = {}
+    places: list[tuple[str, str]] = []
+    texts: dict[str, str] = {}
     for name in packages_of(modules):
         if brought and name in brought:
             texts.update(brought[name])
@@ -150,7 +153,7 @@ def code_directory(
         found = importlib.util.find_spec(name)
         if found is None or not (found.submodule_search_locations or found.origin):
             raise SoftwareEnvironmentError(
-                "the Python package %s is needed by a job and is not installed beside agentc" % name
+                f"the Python package {name} is needed by a job and is not installed beside agentc"
             )
         origin = str(found.origin)
         if not found.submodule_search_locations:
@@ -162,12 +165,12 @@ def code_directory(
             for folder in found.submodule_search_locations:
                 for part in sorted(Path(folder).iterdir()):
                     places.append((name + "/" + part.name, os.path.realpath(str(part))))
-    places.append(("sitecustomize.py", str(Path(__file__).resolve().parent / "process_start.py")))
+    places.append(("sitecustomize.py", os.path.realpath(process_start.__file__)))
     whole = [places, sorted(texts.items())] if texts else places
     digest = hashlib.sha256(json.dumps(whole).encode("utf-8")).hexdigest()[:16]
     directory = layout.code / digest
     if not directory.is_dir():
-        draft = layout.code / ("%s.%d.tmp" % (digest, os.getpid()))
+        draft = layout.code / (f"{digest}.{os.getpid()}.tmp")
         shutil.rmtree(str(draft), ignore_errors=True)
         draft.mkdir(parents=True)
         for name, place in places:
@@ -186,7 +189,7 @@ def code_directory(
     return directory
 
 
-def packages_of(modules: Iterable[str]) -> List[str]:
+def packages_of(modules: Iterable[str]) -> list[str]:
     """Top-level packages that programs need: agentc itself with its backends, which those of other
     distributions may build on, and those of the programs' own modules."""
     found = {"agentc", *(module.split(".")[0] for module in modules if module)}
@@ -200,8 +203,8 @@ def job_variables(
     cpus: int,
     network: bool,
     secrets: Mapping[str, str],
-    software: Optional[Path] = None,
-) -> Dict[str, str]:
+    software: Path | None = None,
+) -> dict[str, str]:
     """The whole environment of a job program: what is inherited (`inherited.py`; no secret), the
     code directory, thread counts, and its own secrets by value (never written anywhere). Raises
     SoftwareEnvironmentError for a wrong AGENTC_JOB_VARIABLES.
@@ -247,7 +250,7 @@ def job_variables(
     return variables
 
 
-def resolve_secrets(wanted: Mapping[str, str], *, sent: bool = False) -> Dict[str, str]:
+def resolve_secrets(wanted: Mapping[str, str], *, sent: bool = False) -> dict[str, str]:
     """Environment variable -> value, for a mapping of variables to names of secrets, which are
     variables of this process; `sent` are those that requests carry in a header. Raises
     SoftwareEnvironmentError naming the first that is not set, or cannot be sent."""
@@ -257,17 +260,16 @@ def resolve_secrets(wanted: Mapping[str, str], *, sent: bool = False) -> Dict[st
         value = os.environ.get(name)
         if not value:
             raise SoftwareEnvironmentError(
-                "the secret %s is not set; export %s=... in the shell that runs agentc"
-                % (name, name)
+                f"the secret {name} is not set; export {name}=... in the shell that runs agentc"
             )
         trouble = trouble_of_secret(value, sent=sent)
         if trouble is not None:
-            raise SoftwareEnvironmentError("the secret %s %s" % (name, trouble))
+            raise SoftwareEnvironmentError(f"the secret {name} {trouble}")
         found[variable] = value
     return found
 
 
-def trouble_of_secret(value: str, *, sent: bool) -> Optional[str]:
+def trouble_of_secret(value: str, *, sent: bool) -> str | None:
     """Why a secret cannot be what was meant, in words that do not show it, or None. HTTP clients
     refuse such a header late, and quote it."""
     how = '; export it again without that, as `export NAME="$(cat FILE)"` does'

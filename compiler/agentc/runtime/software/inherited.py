@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Dict, Iterable, Mapping, Optional, Set, Tuple
 
 JOB_VARIABLES = "AGENTC_JOB_VARIABLES"
 """Further variables for jobs: names, and prefixes such as `VLLM_*`, joined by commas."""
@@ -49,7 +49,7 @@ _OF_AGENTC = frozenset((
 """What agentc sets itself: results depend on it, or programs would find other code."""
 _WORD = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\*?$")
 _SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?|AUTH|JWT)(_|$)")
-_DECLARED: Set[str] = set()
+_DECLARED: set[str] = set()
 
 
 class JobVariablesError(Exception):
@@ -62,7 +62,7 @@ def declare_secrets(names: Iterable[str]) -> None:
     _DECLARED.update(names)
 
 
-def declared_secrets() -> Set[str]:
+def declared_secrets() -> set[str]:
     """Names of all secrets that this process knows of."""
     return _DECLARED
 
@@ -72,20 +72,21 @@ def is_secret_name(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def read_job_variables(environ: Mapping[str, str]) -> Tuple[str, ...]:
+def read_job_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The words of AGENTC_JOB_VARIABLES. Raises JobVariablesError naming the first wrong one."""
     words = [word.strip() for word in environ.get(JOB_VARIABLES, "").split(",")]
     for word in filter(None, words):
         fault = _fault_of(word)
         if fault is not None:
             raise JobVariablesError(
-                "%s: %s; expected names of variables, or prefixes such as `VLLM_*`, joined by "
-                "commas" % (JOB_VARIABLES, fault)
+                f"{JOB_VARIABLES}: {fault}; expected names of variables, or prefixes such as "
+                "`VLLM_*`, joined by "
+                "commas"
             )
     return tuple(filter(None, words))
 
 
-def inherited_variables(environ: Mapping[str, str], *, network: bool) -> Dict[str, str]:
+def inherited_variables(environ: Mapping[str, str], *, network: bool) -> dict[str, str]:
     """The variables of this process that a job gets; `network`: it may use the network. Raises
     JobVariablesError."""
     words = read_job_variables(environ)
@@ -114,7 +115,7 @@ def inherited_variables(environ: Mapping[str, str], *, network: bool) -> Dict[st
     return found
 
 
-def site_variables(environ: Mapping[str, str]) -> Dict[str, str]:
+def site_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Of a job's variables those that its manifest records: the site's own choice. Raises
     JobVariablesError."""
     words = read_job_variables(environ)
@@ -133,20 +134,20 @@ def _is_named(name: str, words: Iterable[str]) -> bool:
     return any(name.startswith(word[:-1]) if word.endswith("*") else name == word for word in words)
 
 
-def _fault_of(word: str) -> Optional[str]:
+def _fault_of(word: str) -> str | None:
     if not _WORD.match(word):
-        return "`%s` is neither a name nor a prefix" % word
+        return f"`{word}` is neither a name nor a prefix"
     if word in _OF_AGENTC:
-        return "agentc sets `%s` itself" % word
+        return f"agentc sets `{word}` itself"
     if not word.endswith("*") and (is_secret_name(word) or word in _DECLARED):
-        return "`%s` holds a secret: a spec hands it to the jobs that need it (`secret:`)" % word
+        return f"`{word}` holds a secret: a spec hands it to the jobs that need it (`secret:`)"
     return None
 
 
-def _private_folder() -> Optional[Path]:
+def _private_folder() -> Path | None:
     """A folder of this user's on this machine's own disk; None where it cannot be trusted, or code
     in it could not be loaded."""
-    folder = Path(os.environ.get("TMPDIR") or "/tmp") / ("agentc-cache-%d" % os.getuid())
+    folder = Path(os.environ.get("TMPDIR") or "/tmp") / (f"agentc-cache-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         state = os.lstat(str(folder))

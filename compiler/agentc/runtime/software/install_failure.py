@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import List, Sequence
 
 _LAST = 20
 _FULL = ("no space left on device", "errno 28", "disk quota exceeded", "errno 122")
@@ -29,11 +29,11 @@ def explain_failure(lines: Sequence[str], directory: Path) -> str:
     return "\n".join([*found, *tail])
 
 
-def _cause(text: str, directory: Path) -> List[str]:
+def _cause(text: str, directory: Path) -> list[str]:
     low = text.lower()
     if _any(_FULL, low):
         return [
-            "the disk is full: %s is left for %s" % (_left(directory), directory.parent),
+            f"the disk is full: {_left(directory)} is left for {directory.parent}",
             "help: free some space, or keep software environments on another disk:"
             " export AGENTC_ENVIRONMENTS=/somewhere/else",
         ]
@@ -54,7 +54,7 @@ def _cause(text: str, directory: Path) -> List[str]:
                       low)  # fmt: skip
     if match:
         return [
-            "%s does not take Python %s: it asks for %s" % match.groups(),
+            "{} does not take Python {}: it asks for {}".format(*match.groups()),
             "help: the lock may demand another interpreter (`# agentc: python 3.10`) or take the"
             " package all the same (`# agentc: then --ignore-requires-python` before its line)",
         ]
@@ -62,12 +62,13 @@ def _cause(text: str, directory: Path) -> List[str]:
     if match:
         if "(from versions: none)" in low:
             return [
-                "the package index has no version of %s for this Python and platform, or it"
-                " cannot be reached" % match.group(1),
+                f"the package index has no version of {match.group(1)} for this Python and "
+                "platform, or it"
+                " cannot be reached",
                 "help: is PIP_INDEX_URL right, and is there a network?",
             ]
         return [
-            "the package index has no %s for this Python and platform" % match.group(1),
+            f"the package index has no {match.group(1)} for this Python and platform",
             "help: choose a version that it has, or an interpreter that the package was built for",
         ]
     match = re.search(r"(?:there is no version of|no versions of) ([^\s,]+)", text) or re.search(
@@ -75,13 +76,13 @@ def _cause(text: str, directory: Path) -> List[str]:
     )
     if match:
         return [
-            "the package index has no %s for this Python and platform" % match.group(1),
+            f"the package index has no {match.group(1)} for this Python and platform",
             "help: choose a version that it has, or an interpreter that the package was built for;"
             " is PIP_INDEX_URL right?",
         ]
     if "do not match the hashes" in low or "hash mismatch for" in low:
         return [
-            "%s is not the file that the lock names by its hash" % _named_by_hash(text),
+            f"{_named_by_hash(text)} is not the file that the lock names by its hash",
             "help: where it comes from your own index or build, `agentc env hash LOCK --file FILE`"
             " adds its hash to a lock of yours (`software:` in a spec); else it has been altered:"
             " use it for nothing",
@@ -103,7 +104,7 @@ def _cause(text: str, directory: Path) -> List[str]:
         ]
     if "permission denied" in low or "read-only file system" in low:
         return [
-            "%s cannot be written to" % directory.parent,
+            f"{directory.parent} cannot be written to",
             "help: export AGENTC_ENVIRONMENTS=/a/folder/of/yours",
         ]
     return ["the installation failed; its last lines:"]
@@ -122,5 +123,5 @@ def _any(signs: Sequence[str], text: str) -> bool:
 def _left(directory: Path) -> str:
     for place in (directory, *directory.parents):
         if place.exists():
-            return "%.1f MB" % (shutil.disk_usage(str(place)).free / 1e6)
+            return f"{shutil.disk_usage(str(place)).free / 1000000.0:.1f} MB"
     return "nothing"

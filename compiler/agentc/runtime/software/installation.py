@@ -13,12 +13,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any
 
-from agentc.runtime.machine.process import MARK_VARIABLE, Watchdog, die_with_parent, end_marked
-from agentc.runtime.program import write_json
+from agentc.program.child import die_with_parent
+from agentc.program.job import write_json
+from agentc.runtime.machine.process import MARK_VARIABLE, Watchdog, end_marked
 from agentc.runtime.software.build_variables import variables_for_engine, variables_for_pip
 from agentc.runtime.software.environment import COMPLETE, SoftwareEnvironmentError
 from agentc.runtime.software.install_failure import explain_failure
@@ -51,16 +53,16 @@ def read_demands(lock_text: str) -> LockText:
     try:
         lock = read_lock_text(lock_text)
     except LockTextError as error:
-        raise SoftwareEnvironmentError("its lock cannot be read: %s" % error) from None
+        raise SoftwareEnvironmentError(f"its lock cannot be read: {error}") from None
     if lock.unhashed:
         raise SoftwareEnvironmentError(
-            "its lock has no hash for %s\nhelp: `agentc env hash LOCK` adds them"
-            % enumerated(lock.unhashed)
+            f"its lock has no hash for {enumerated(lock.unhashed)}\nhelp: `agentc env hash "
+            "LOCK` adds them"
         )
     return lock
 
 
-def parts_of(text: str, lock: LockText) -> List[Tuple[bool, str]]:
+def parts_of(text: str, lock: LockText) -> list[tuple[bool, str]]:
     """The requirements of a step, those with hashes apart from those that the lock lets through
     without one: pip demands hashes of all or of none. With whether they have hashes."""
     parts = []
@@ -81,7 +83,7 @@ def choose_interpreter(lock: LockText) -> Interpreter:
         raise SoftwareEnvironmentError(str(error)) from None
 
 
-def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> Dict[str, Any]:
+def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> dict[str, Any]:
     """Make the environment in `directory`; whoever calls it holds the lock beside it.
 
     Raises SoftwareEnvironmentError.
@@ -110,13 +112,13 @@ def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> 
         write_json(directory / COMPLETE, value)
     except OSError as error:
         raise SoftwareEnvironmentError(explain_failure([str(error)], directory)) from None
-    report("environment ready after %.1f s" % seconds)
+    report(f"environment ready after {seconds:.1f} s")
     return value
 
 
 def _install(
     directory: Path, lock: LockText, lock_text: str, interpreter: Interpreter, report: Report
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """What `complete.json` says of it: whether nothing is missing, versions, the interpreter."""
     pins = lock.pins()
     python = str(directory / "bin" / "python")
@@ -124,7 +126,7 @@ def _install(
     # An environment without pip of its own is made 3 s faster; this interpreter's pip can install
     # into it, when it is one that knows how and that still runs on that Python.
     borrowed = uv is not None or _own_pip_serves(interpreter)
-    report("creating a Python %s environment for %d packages" % (interpreter.release, len(pins)))
+    report(f"creating a Python {interpreter.release} environment for {len(pins)} packages")
     options = ["--without-pip"] if borrowed else []
     _call([interpreter.path, "-m", "venv", *options, str(directory)], directory, report)
     pip = [sys.executable, "-m", "pip", "--python", python] if borrowed else [python, "-m", "pip"]
@@ -157,11 +159,11 @@ def _install(
 
 def _install_with(
     installer: Installer,
-    words: List[str],
+    words: list[str],
     text: str,
     directory: Path,
     report: Report,
-    variables: Optional[Mapping[str, str]] = None,
+    variables: Mapping[str, str] | None = None,
 ) -> None:
     """Install the requirements in `text`. Where uv asks for the hash of a version with a local
     part, it is named to uv; where uv takes no file even so, pip decides. Either downloads all
@@ -169,7 +171,7 @@ def _install_with(
     file = directory / "requirements.part.txt"
     argv = [*installer.install, "--no-deps", *words, "-r", str(file)]
     given = {**installer.variables, **(variables or {})}
-    exact: Optional[str] = text
+    exact: str | None = text
     while exact is not None:
         file.write_text(exact, encoding="utf-8")
         failed = _try(argv, directory, report, given)
@@ -186,11 +188,11 @@ def _install_with(
     file.unlink()
 
 
-def _provide_container(directory: Path, lock: LockText, report: Report) -> Dict[str, Any]:
+def _provide_container(directory: Path, lock: LockText, report: Report) -> dict[str, Any]:
     from agentc.runtime.software.container import ContainerError, describe_image, provide_image
 
     assert lock.container is not None
-    report("getting the image %s" % lock.container.source)
+    report(f"getting the image {lock.container.source}")
     directory.mkdir(parents=True)
     try:
         command = provide_image(lock.container, directory)
@@ -218,7 +220,7 @@ def _own_pip_serves(interpreter: Interpreter) -> bool:
     if tuple(map(int, numbers)) < (22, 3):
         return False
     clauses = _CLAUSE.findall(str(found["Requires-Python"] or ""))
-    demand = ",".join("%s%s.%s" % clause for clause in clauses)
+    demand = ",".join("{}{}.{}".format(*clause) for clause in clauses)
     return not demand or meets(demand, interpreter.version)
 
 
@@ -235,9 +237,9 @@ def _add_lacking(
         names = [name for name in missing if name in lock.if_asked]
         if not names:
             asked = enumerated(list(missing.values()))
-            report("its packages ask for %s, which the lock does not name" % asked)
+            report(f"its packages ask for {asked}, which the lock does not name")
             return False
-        report("this platform's packages ask for %s too" % ", ".join(names))
+        report(f"this platform's packages ask for {', '.join(names)} too")
         chosen = [lock.if_asked[name] for name in names]
         text = "\n".join([*lock.options, *chosen]) + "\n"
         words = ["--only-binary", ":all:", "--require-hashes"]
@@ -245,7 +247,7 @@ def _add_lacking(
     return not _find_lacking(python, lock)
 
 
-def _find_lacking(python: str, lock: LockText) -> Dict[str, str]:
+def _find_lacking(python: str, lock: LockText) -> dict[str, str]:
     """What installed packages ask for and is not there. A partial lock is asked for nothing beyond
     what it has below `if-asked`."""
     found = lacking(list_installed(python))
@@ -257,14 +259,14 @@ def _find_lacking(python: str, lock: LockText) -> Dict[str, str]:
 def _refuse_other_pythons(python: str, interpreter: Interpreter, directory: Path) -> None:
     """uv heeds only the least Python that a package takes; pip refuses one that is too new."""
     for name, demand in refusing(list_installed(python)):
-        problem = "package %s requires a different python: %s not in '%s'" % (
-            name, interpreter.release, demand,
-        )  # fmt: skip
+        problem = (
+            f"package {name} requires a different python: {interpreter.release} not in '{demand}'"
+        )
         raise SoftwareEnvironmentError(explain_failure([problem], directory))
 
 
 def _mark(directory: Path) -> str:
-    return "environment/%s/%d" % (directory.name, os.getpid())
+    return f"environment/{directory.name}/{os.getpid()}"
 
 
 @contextmanager
@@ -288,19 +290,19 @@ def _size_of(directory: Path) -> int:
     return sum(os.lstat(file).st_size for file in files)
 
 
-def _call(argv: List[str], directory: Path, report: Report, engine: bool = False) -> None:
+def _call(argv: list[str], directory: Path, report: Report, engine: bool = False) -> None:
     failed = _try(argv, directory, report, engine=engine)
     if failed is not None:
         raise SoftwareEnvironmentError(explain_failure(failed, directory))
 
 
 def _try(
-    argv: List[str],
+    argv: list[str],
     directory: Path,
     report: Report,
-    variables: Optional[Mapping[str, str]] = None,
+    variables: Mapping[str, str] | None = None,
     engine: bool = False,
-) -> Optional[List[str]]:
+) -> list[str] | None:
     """None when it succeeds, else the lines that it wrote."""
     me = os.getpid()
     choose = variables_for_engine if engine else variables_for_pip
@@ -313,7 +315,7 @@ def _try(
         preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
     )
     assert process.stdout is not None
-    lines: List[str] = []
+    lines: list[str] = []
     for raw in process.stdout:
         line = raw.decode("utf-8", "replace").rstrip()
         lines.append(line)

@@ -11,7 +11,7 @@ import importlib
 import json
 import subprocess
 from contextlib import suppress
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from agentc.runtime.software.build_variables import variables_for_pip
 from agentc.runtime.software.environment import SoftwareEnvironmentError
@@ -49,39 +49,38 @@ class Package(NamedTuple):
 
     name: str
     version: str
-    requires: List[str]
-    python: Optional[str]
+    requires: list[str]
+    python: str | None
 
 
 class PackageList(NamedTuple):
     """The packages of an environment, and the values of its Python for markers (PEP 508)."""
 
-    markers: Dict[str, str]
-    packages: List[Package]
+    markers: dict[str, str]
+    packages: list[Package]
 
 
 def list_installed(python: str) -> PackageList:
     """What this Python's environment holds. Raises SoftwareEnvironmentError."""
     done = subprocess.run(
         [python, "-I", "-c", _LIST],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         env=variables_for_pip({}),
         check=False,
     )
     if done.returncode != 0:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise SoftwareEnvironmentError("its packages cannot be listed: %s" % " ".join(words))
+        raise SoftwareEnvironmentError(f"its packages cannot be listed: {' '.join(words)}")
     markers, found = json.loads(done.stdout.decode("utf-8"))
     return PackageList(markers, [Package(*each) for each in found])
 
 
-def versions_of(installed: PackageList) -> Dict[str, str]:
+def versions_of(installed: PackageList) -> dict[str, str]:
     found = {each.name: each.version for each in installed.packages}
     return {name: found[name] for name in sorted(found, key=str.lower) if name != "pip"}
 
 
-def lacking(installed: PackageList) -> Dict[str, str]:
+def lacking(installed: PackageList) -> dict[str, str]:
     """What installed packages ask for, with the extras by which they are asked for, and is not
     there: requirements by normalised name."""
     requirements, _ = readers_of_demands()
@@ -109,7 +108,7 @@ def lacking(installed: PackageList) -> Dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def refusing(installed: PackageList) -> List[Tuple[str, str]]:
+def refusing(installed: PackageList) -> list[tuple[str, str]]:
     """The packages that do not take this Python: names and what they demand."""
     _, specifiers = readers_of_demands()
     version = installed.markers["python_full_version"]
@@ -120,7 +119,7 @@ def refusing(installed: PackageList) -> List[Tuple[str, str]]:
     ]
 
 
-def readers_of_demands() -> Tuple[Any, Any]:
+def readers_of_demands() -> tuple[Any, Any]:
     """packaging's modules of requirements and specifiers: the library, or the copy in pip. Neither
     is the standard library's, so which one is there is found out when it is needed."""
     for library in ("packaging", "pip._vendor.packaging"):

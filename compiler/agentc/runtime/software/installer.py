@@ -13,8 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 from agentc.runtime.software.build_variables import variables_for_pip
 from agentc.runtime.software.constraints import all_fulfilled
@@ -49,12 +50,12 @@ class Installer(NamedTuple):
     `otherwise` is asked where it takes no file that a lock allows."""
 
     name: str
-    install: Tuple[str, ...]
+    install: tuple[str, ...]
     variables: Mapping[str, str] = {}
-    otherwise: Optional["Installer"] = None
+    otherwise: Installer | None = None
 
 
-def choose_uv(python: str, lock: LockText) -> Optional[Installer]:
+def choose_uv(python: str, lock: LockText) -> Installer | None:
     """uv, told to install into this interpreter's environment; None where there is none, or where
     the lock or pip's settings ask for what only pip does."""
     program = None if os.environ.get(INSTALLER_VARIABLE) == "pip" else find_uv()
@@ -77,7 +78,7 @@ def choose_uv(python: str, lock: LockText) -> Optional[Installer]:
     return Installer("uv", tuple(install), variables)
 
 
-def find_uv() -> Optional[str]:
+def find_uv() -> str | None:
     """uv beside this interpreter or on PATH."""
     beside = Path(sys.executable).with_name("uv")
     return str(beside) if os.access(str(beside), os.X_OK) else shutil.which("uv")
@@ -98,7 +99,7 @@ def _is_new_enough(program: str) -> bool:
     return done.returncode == 0 and tuple(map(int, numbers)) >= _OLDEST_UV
 
 
-def _settings_of_pip() -> Optional[Dict[str, str]]:
+def _settings_of_pip() -> dict[str, str] | None:
     """pip's configuration and its variables, as pip reads them: uv reads neither. None where this
     interpreter has no pip to ask."""
     done = subprocess.run(
@@ -110,7 +111,7 @@ def _settings_of_pip() -> Optional[Dict[str, str]]:
     )
     if done.returncode != 0:
         return None
-    sections: Dict[str, Dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
+    sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
     for line in done.stdout.decode("utf-8", "replace").splitlines():
         match = _SETTING.match(line)
         if match is None:
@@ -121,9 +122,9 @@ def _settings_of_pip() -> Optional[Dict[str, str]]:
     return {**sections["global"], **sections["install"], **sections[":env:"]}
 
 
-def _words_for_uv(settings: Mapping[str, str]) -> Optional[Tuple[List[str], Dict[str, str]]]:
+def _words_for_uv(settings: Mapping[str, str]) -> tuple[list[str], dict[str, str]] | None:
     """The same for uv: words and variables; None for a setting that it does not have."""
-    words: List[str] = []
+    words: list[str] = []
     variables = {}
     for name, value in settings.items():
         if name in _PER_ADDRESS:
@@ -140,7 +141,7 @@ def _words_for_uv(settings: Mapping[str, str]) -> Optional[Tuple[List[str], Dict
     return words, variables
 
 
-def with_local_version(requirements: str, failed: Iterable[str]) -> Optional[str]:
+def with_local_version(requirements: str, failed: Iterable[str]) -> str | None:
     """The requirements with the local part in the version that uv could not check, None where its
     words are of something else. The pin `torch==2.13.0` allows `2.13.0+cpu`, and may name its hash,
     but uv looks for hashes by a file's whole version."""
@@ -149,7 +150,7 @@ def with_local_version(requirements: str, failed: Iterable[str]) -> Optional[str
         if match is not None:
             name, version, local = match.groups()
             pin = re.compile(
-                r"^(%s==%s)(?![\w.+])" % (_any_spelling(name), re.escape(version)), re.M | re.I
+                rf"^({_any_spelling(name)}=={re.escape(version)})(?![\w.+])", re.M | re.I
             )
             exact = pin.sub(r"\g<1>" + local, requirements)
             return None if exact == requirements else exact

@@ -11,9 +11,10 @@ import os
 import re
 import subprocess
 import sys
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import NamedTuple
 
 from agentc.runtime.software.lock_text import meets
 
@@ -34,7 +35,7 @@ class Interpreter(NamedTuple):
     tells whether it can put pip into a new environment (Debian packages that apart)."""
 
     path: str
-    version: Tuple[int, int]
+    version: tuple[int, int]
     release: str
     ensurepip: bool = True
 
@@ -52,9 +53,7 @@ class InterpreterMissingError(Exception):
         return "\n".join([str(self.args[0]), *self.looked, *self.remedy])
 
 
-def find_interpreter(
-    demand: Optional[str], environ: Optional[Mapping[str, str]] = None
-) -> Interpreter:
+def find_interpreter(demand: str | None, environ: Mapping[str, str] | None = None) -> Interpreter:
     """The interpreter for a demand (`3.10`, `>=3.8,<3.11`); for None the one that runs this.
 
     Of several minor versions the one of this process is taken, else the newest. Raises
@@ -64,14 +63,14 @@ def find_interpreter(
     own = sys.version_info[:2]
     if demand is None or (meets(demand, own) and not variables.get(VARIABLE % own)):
         return Interpreter(sys.executable, own, sys.version.split()[0])
-    tried: List[str] = []
+    tried: list[str] = []
     for version in _versions(demand):
         for path, why in candidates(version, variables):
             found = probe(path)
             if isinstance(found, Interpreter) and found.version == version:
                 return found
             problem = found if isinstance(found, str) else "it is Python " + found.release
-            tried.append("%s: %s" % (path, problem))
+            tried.append(f"{path}: {problem}")
             if why:  # who names one wants that one, or a word about it
                 raise InterpreterMissingError(
                     "%s names %s, which is no Python %d.%d: %s" % (why, path, *version, problem)
@@ -80,8 +79,8 @@ def find_interpreter(
 
 
 def candidates(
-    version: Tuple[int, int], environ: Mapping[str, str]
-) -> Iterator[Tuple[str, Optional[str]]]:
+    version: tuple[int, int], environ: Mapping[str, str]
+) -> Iterator[tuple[str, str | None]]:
     """Paths that may be an interpreter of that version, each with the variable that names it."""
     named = environ.get(VARIABLE % version)
     if named:
@@ -99,7 +98,7 @@ def candidates(
                 yield str(path), None
 
 
-def installation_folders(version: Tuple[int, int], environ: Mapping[str, str]) -> List[Path]:
+def installation_folders(version: tuple[int, int], environ: Mapping[str, str]) -> list[Path]:
     """Folders besides PATH where pyenv, uv, conda, asdf, mise and systems put interpreters; of
     several patch releases the newest first."""
     home = Path(environ.get("HOME") or "/nonexistent")
@@ -109,7 +108,7 @@ def installation_folders(version: Tuple[int, int], environ: Mapping[str, str]) -
         (Path(environ.get("PYENV_ROOT") or home / ".pyenv") / "versions", minor + ".*"),
         (
             Path(environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python"),
-            "cpython-%s.*" % minor,
+            f"cpython-{minor}.*",
         ),
         (
             Path(environ.get("ASDF_DATA_DIR") or home / ".asdf") / "installs" / "python",
@@ -121,7 +120,7 @@ def installation_folders(version: Tuple[int, int], environ: Mapping[str, str]) -
         ),
         (Path("/opt/python"), minor + "*"),
     ]
-    found: List[Path] = []
+    found: list[Path] = []
     for root, pattern in patterns:
         found += [path / "bin" for path in sorted(root.glob(pattern), key=_release, reverse=True)]
     for root in _conda_roots(home, environ):
@@ -130,8 +129,8 @@ def installation_folders(version: Tuple[int, int], environ: Mapping[str, str]) -
     return found + [Path(p) for p in ("/usr/local/bin", "/usr/bin", "/opt/homebrew/bin")]
 
 
-@lru_cache(maxsize=None)
-def probe(path: str) -> Union[Interpreter, str]:
+@cache
+def probe(path: str) -> Interpreter | str:
     """Start it and ask; or, in words, why it cannot be used."""
     variables = {
         name: value
@@ -142,20 +141,19 @@ def probe(path: str) -> Union[Interpreter, str]:
         done = subprocess.run(
             [path, "-I", "-c", _PROBE],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             env=variables,
             timeout=_PROBE_S,
             check=False,
         )
         version, release, implementation, venv, ensurepip = json.loads(done.stdout.decode("utf-8"))
     except (OSError, subprocess.TimeoutExpired) as error:
-        return "it cannot be started (%s)" % error
+        return f"it cannot be started ({error})"
     except ValueError:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return "it does not work" + (" (%s)" % lines[0] if lines else "")
+        return "it does not work" + (f" ({lines[0]})" if lines else "")
     if implementation != "CPython":
-        return "it is %s, and CPython is needed" % implementation
+        return f"it is {implementation}, and CPython is needed"
     if not venv:
         return "it has no module venv (on Debian and Ubuntu: apt install python%d.%d-venv)" % (
             version[0],
@@ -164,7 +162,7 @@ def probe(path: str) -> Union[Interpreter, str]:
     return Interpreter(path, (version[0], version[1]), release, bool(ensurepip))
 
 
-def _versions(demand: Optional[str]) -> List[Tuple[int, int]]:
+def _versions(demand: str | None) -> list[tuple[int, int]]:
     own = sys.version_info[:2]
     known = [(3, minor) for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
     known.sort(key=lambda version: version != own)
@@ -172,7 +170,7 @@ def _versions(demand: Optional[str]) -> List[Tuple[int, int]]:
 
 
 def _missing(
-    demand: Optional[str], tried: List[str], environ: Mapping[str, str]
+    demand: str | None, tried: list[str], environ: Mapping[str, str]
 ) -> InterpreterMissingError:
     versions = _versions(demand)
     if not versions:
@@ -181,26 +179,27 @@ def _missing(
     wanted = "%d.%d" % versions[0]
     names = " or ".join("python%d.%d" % version for version in sorted(versions))
     looked = [
-        "looked for %s on PATH (%s) and where pyenv, uv, conda, asdf, mise and the system keep"
-        " theirs" % (names, environ.get("PATH", "")),
+        "looked for {} on PATH ({}) and where pyenv, uv, conda, asdf, mise and the system keep"
+        " theirs".format(names, environ.get("PATH", "")),
         *("found, but of no use: " + one for one in tried),
     ]
     remedy = [
-        "to get one: `uv python install %s`, `pyenv install %s`, `conda create -n py%s python=%s`,"
-        " or your system's package (apt install python%s python%s-venv)"
-        % (wanted, wanted, wanted.replace(".", ""), wanted, wanted, wanted),
-        "one elsewhere: export %s=/path/to/python%s" % (VARIABLE % versions[0], wanted),
+        "to get one: `uv python install {}`, `pyenv install {}`, `conda create -n py{} python={}`,"
+        " or your system's package (apt install python{} python{}-venv)".format(
+            wanted, wanted, wanted.replace(".", ""), wanted, wanted, wanted
+        ),
+        f"one elsewhere: export {VARIABLE % versions[0]}=/path/to/python{wanted}",
     ]
     return InterpreterMissingError(
-        "it needs Python %s, and there is none on this machine" % demand, looked, remedy
+        f"it needs Python {demand}, and there is none on this machine", looked, remedy
     )
 
 
-def _release(path: Path) -> List[int]:
+def _release(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
-def _conda_roots(home: Path, environ: Mapping[str, str]) -> List[Path]:
+def _conda_roots(home: Path, environ: Mapping[str, str]) -> list[Path]:
     roots = [home / name for name in ("miniforge3", "mambaforge", "miniconda3", "anaconda3")]
     roots += [home / ".conda", home / "micromamba", Path("/opt/conda")]
     if environ.get("CONDA_EXE"):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import FrozenSet, Iterator, List, Sequence, Tuple
 
 IF_ASKED = re.compile(r"^#\s*agentc:\s*if-asked\s*$", re.MULTILINE)
 """From here on: what is installed only where this platform's packages ask for it. Which they are
@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"^\s*[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^\]]*\])?\s*@")
 
 def whole_lines(text: str) -> Iterator[str]:
     """Its lines, those that end in a backslash joined with what follows them."""
-    begun: List[str] = []
+    begun: list[str] = []
     for line in text.splitlines():
         if line.endswith("\\") and not line.lstrip().startswith("#"):
             begun.append(line[:-1])
@@ -69,7 +69,7 @@ def requirements(text: str) -> Iterator[str]:
             yield line
 
 
-def lacking_hashes(text: str, unverified: FrozenSet[str] = frozenset()) -> Tuple[str, ...]:
+def lacking_hashes(text: str, unverified: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The packages without a hash that pip would accept, but for those that the lock calls
     unverified. A lock that is a container has none."""
     return tuple(
@@ -81,5 +81,5 @@ def lacking_hashes(text: str, unverified: FrozenSet[str] = frozenset()) -> Tuple
 
 def enumerated(names: Sequence[str]) -> str:
     """The first few of them, and how many more there are."""
-    more = " and %d more" % (len(names) - 5) if len(names) > 5 else ""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(names[:5]) + more

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from agentc.runtime.software.lock_hashes import (
     lacking_hashes,
@@ -45,7 +46,7 @@ class Container(NamedTuple):
     the name of a file with the digest `sha256`."""
 
     source: str
-    sha256: Optional[str] = None
+    sha256: str | None = None
 
     @property
     def pulled(self) -> bool:
@@ -60,17 +61,17 @@ class LockText(NamedTuple):
     `if_asked` are requirements by name, installed where a package asks for one; `unverified` are
     names that need no hash, `unhashed` those that need one and have none."""
 
-    steps: Tuple[InstallStep, ...]
-    python: Optional[str] = None
+    steps: tuple[InstallStep, ...]
+    python: str | None = None
     partial: bool = False
-    without: FrozenSet[str] = frozenset()
-    options: Tuple[str, ...] = ()
-    container: Optional[Container] = None
-    unverified: FrozenSet[str] = frozenset()
-    unhashed: Tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
+    options: tuple[str, ...] = ()
+    container: Container | None = None
+    unverified: frozenset[str] = frozenset()
+    unhashed: tuple[str, ...] = ()
     if_asked: Mapping[str, str] = {}
 
-    def pins(self) -> Dict[str, str]:
+    def pins(self) -> dict[str, str]:
         """The line of every pinned distribution, by normalised name."""
         found = {}
         for step in self.steps:
@@ -83,14 +84,14 @@ class LockText(NamedTuple):
 
 def read_lock_text(text: str) -> LockText:
     """Read a lock. Raises LockTextError for a directive that is not known or makes no sense."""
-    python: Optional[str] = None
-    container: Optional[Container] = None
+    python: str | None = None
+    container: Container | None = None
     partial = False
-    without: List[str] = []
-    unverified: List[str] = []
-    options: List[str] = []
-    asked: Optional[List[str]] = None
-    begun: List[Tuple[InstallStep, List[str]]] = [(InstallStep(""), [])]
+    without: list[str] = []
+    unverified: list[str] = []
+    options: list[str] = []
+    asked: list[str] | None = None
+    begun: list[tuple[InstallStep, list[str]]] = [(InstallStep(""), [])]
     continued = False
     for number, line in enumerate(text.splitlines(), 1):
         match = _DIRECTIVE.match(line)
@@ -126,9 +127,9 @@ def read_lock_text(text: str) -> LockText:
             elif word == "then":
                 begun.append((_read_step(rest), []))
             else:
-                raise LockTextError("known are: %s" % ", ".join(_WORDS))
+                raise LockTextError(f"known are: {', '.join(_WORDS)}")
         except LockTextError as error:
-            raise LockTextError("line %d, `%s`: %s" % (number, line.strip(), error)) from None
+            raise LockTextError(f"line {number}, `{line.strip()}`: {error}") from None
     steps = tuple(
         step._replace(text="\n".join([*options, *lines]) + "\n")
         for step, lines in begun
@@ -164,7 +165,7 @@ def check_demand(demand: str) -> None:
             )
 
 
-def meets(demand: str, version: Tuple[int, int]) -> bool:
+def meets(demand: str, version: tuple[int, int]) -> bool:
     """Whether a Python version (major, minor) meets a demand."""
     for clause in demand.split(","):
         match = _CLAUSE.match(clause.strip())
@@ -184,7 +185,7 @@ def meets(demand: str, version: Tuple[int, int]) -> bool:
     return True
 
 
-def _read_container(words: List[str]) -> Container:
+def _read_container(words: list[str]) -> Container:
     if len(words) == 1 and _IMAGE.match(words[0]):
         return Container(words[0])
     if len(words) == 2 and _FILE.match(words[0]) and re.match(r"^sha256:[0-9a-f]{64}$", words[1]):
@@ -197,7 +198,7 @@ def _read_container(words: List[str]) -> Container:
 
 def _read_step(rest: str) -> InstallStep:
     step = InstallStep("")
-    variables: Dict[str, str] = {}
+    variables: dict[str, str] = {}
     try:
         words = shlex.split(rest)
     except ValueError as error:

@@ -8,7 +8,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 CUT_OFF = "it was cut off: its wrapper was killed, or its node was lost"
 _MOST = 50
@@ -31,10 +31,10 @@ class Attempts:
         """The attempt came to nothing, for this reason."""
         self._add({"ended": time.time(), "because": because.splitlines()[0][:500]})
 
-    def past(self) -> List[Dict[str, Any]]:
+    def past(self) -> list[dict[str, Any]]:
         """Every attempt but the one that goes on, the latest fifty: `{"began", "host", "slurm"?,
         "ended"?, "because"}`."""
-        found: List[Dict[str, Any]] = []
+        found: list[dict[str, Any]] = []
         for line in self._lines():
             if "began" in line:
                 found.append(line)
@@ -42,7 +42,7 @@ class Attempts:
                 found[-1].update(line)
         return [{"because": CUT_OFF, **attempt} for attempt in found[:-1]][-_MOST:]
 
-    def _lines(self) -> List[Dict[str, Any]]:
+    def _lines(self) -> list[dict[str, Any]]:
         found = []
         with suppress(OSError):
             for text in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -52,7 +52,7 @@ class Attempts:
                         found.append(line)
         return found
 
-    def _add(self, line: Dict[str, Any]) -> None:
+    def _add(self, line: dict[str, Any]) -> None:
         # What it costs to be without: a reason. A full disk must not fail the job for that.
         with suppress(OSError), self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")

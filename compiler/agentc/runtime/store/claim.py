@@ -12,9 +12,10 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from agentc.runtime.store import holder
 from agentc.runtime.store.layout import StoreLayout
@@ -33,9 +34,9 @@ class LostClaimError(Exception):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            "its claim on %s was taken over: this process could not be heard of for too long (it"
+            f"its claim on {name} was taken over: this process could not be heard of for too "
+            "long (it"
             " was suspended, or the store could not be reached). What it did is left to the other"
-            % name
         )
 
 
@@ -50,9 +51,9 @@ class ObjectLock:
         self._descriptor = -1
         self._flock = False
         self._held = False
-        self._heard: Tuple[str, float, float] = ("", 0.0, 0.0)
+        self._heard: tuple[str, float, float] = ("", 0.0, 0.0)
 
-    def attempt(self) -> Optional[Dict[str, Any]]:
+    def attempt(self) -> dict[str, Any] | None:
         """Take it. None when it is held now; else the record of who holds it ({} if unknown)."""
         if self._descriptor < 0:
             self._lock.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +129,7 @@ class ObjectLock:
         """Take that word back: the object is gone."""
         os.ftruncate(self._descriptor, 0)
 
-    def published_elsewhere(self) -> Optional[float]:
+    def published_elsewhere(self) -> float | None:
         """How many seconds ago another machine (or another mount of this one) published the
         object, by its own word."""
         try:
@@ -144,7 +145,7 @@ class ObjectLock:
             return None
         return max(0.0, now - published)
 
-    def _mount(self) -> Dict[str, Any]:
+    def _mount(self) -> dict[str, Any]:
         """What tells one mount from another, on whichever machine."""
         return {"boot": self.record["boot"], "device": self.record["device"]}
 
@@ -152,7 +153,7 @@ class ObjectLock:
         text = os.read(descriptor, 65536).decode("utf-8", "replace")
         return bool(holder.decode(text).get("nonce") == self.record["nonce"])
 
-    def _look(self) -> Tuple[Dict[str, Any], Optional[float]]:
+    def _look(self) -> tuple[dict[str, Any], float | None]:
         """The holder's record and the time of its last beat; (…, None) when there is none."""
         try:
             with self._owner.open(encoding="utf-8", errors="replace") as file:
@@ -164,7 +165,7 @@ class ObjectLock:
                 return {}, None
             raise
 
-    def _is_over(self, found: Dict[str, Any], moved: float, clock: float) -> bool:
+    def _is_over(self, found: dict[str, Any], moved: float, clock: float) -> bool:
         """Whether the holder is provably gone, or was not heard of for too long. How long is
         measured here: clocks of nodes differ."""
         one_mount = {name: found.get(name) for name in self._mount()} == self._mount()
@@ -183,7 +184,7 @@ class ObjectLock:
         # Its watchdog may still be ending what it left behind, and beats until it has.
         return silent >= 3 * span / holder.BEATS and holder.is_gone(found)
 
-    def _break(self, found: Dict[str, Any]) -> bool:
+    def _break(self, found: dict[str, Any]) -> bool:
         """Remove the owner file of a holder that is gone; one process at a time may."""
         breaker = self._owner.with_suffix(".break")
         clock = _make_alone(breaker, self.record)
@@ -204,7 +205,7 @@ class ObjectLock:
         return True
 
 
-def read_records(layout: StoreLayout, quiet_s: float) -> List[Dict[str, Any]]:
+def read_records(layout: StoreLayout, quiet_s: float) -> list[dict[str, Any]]:
     """The records of all who hold a claim in the store and were heard of in so many seconds (by
     this machine's clock, so not fewer than clocks of machines may differ)."""
     found = []
@@ -217,11 +218,11 @@ def read_records(layout: StoreLayout, quiet_s: float) -> List[Dict[str, Any]]:
     return [record for record in found if record]
 
 
-def _make_alone(path: Path, record: Dict[str, Any]) -> Optional[float]:
+def _make_alone(path: Path, record: dict[str, Any]) -> float | None:
     """Make a file that nobody else has made. None when that is done; else the time that the file
     server (or the kernel) shows on a file that is written now."""
     text = json.dumps(record, sort_keys=True)
-    draft = path.with_name(".%s.%s" % (path.name, record["nonce"]))
+    draft = path.with_name(f".{path.name}.{record['nonce']}")
     draft.write_text(text, encoding="utf-8")
     try:
         try:
@@ -243,7 +244,7 @@ def _make_alone(path: Path, record: Dict[str, Any]) -> Optional[float]:
             draft.unlink()
 
 
-def _create_alone(path: Path, text: str, draft: Path) -> Optional[float]:
+def _create_alone(path: Path, text: str, draft: Path) -> float | None:
     try:
         descriptor = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:

@@ -4,7 +4,7 @@ one has published them, on another node too."""
 from __future__ import annotations
 
 import time
-from typing import Callable, List, Mapping, Optional, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from agentc.runtime.machine.stopping import stoppable
 from agentc.runtime.store import holder
@@ -22,11 +22,11 @@ def claim_all(
     wanted: Mapping[str, Sequence[str]],
     published: Callable[[], bool],
     say: Callable[[str], None],
-) -> Optional[List[ObjectLock]]:
+) -> list[ObjectLock] | None:
     """Hold the claims on the objects `wanted`, each with the objects that making it reads. None
     when others published all of them meanwhile. Raises StoppedError, LostClaimError and OSError.
     """
-    held: List[ObjectLock] = []
+    held: list[ObjectLock] = []
     try:
         with stoppable(), writing("its claims", layout.root / "locks"):
             # One order for everybody, so that two sessions with common members cannot block each
@@ -55,8 +55,8 @@ def _wait(claim: ObjectLock, keeper: Heartbeat, say: Callable[[str], None]) -> N
             if record is None:
                 return
             if not reported:
-                by = " (%s)" % holder.words(record) if record else ""
-                say("another run works on %s%s; waiting" % (claim.name, by))
+                by = f" ({holder.words(record)})" if record else ""
+                say(f"another run works on {claim.name}{by}; waiting")
                 reported = True
             time.sleep(pause)
             if not record or not holder.same_kernel(record):

@@ -21,7 +21,7 @@ class OutsideLinkError(Exception):
     """A link among the files leads to `place`, which is none of those that may be read."""
 
     def __init__(self, place: Path) -> None:
-        super().__init__("%s may not be read" % place)
+        super().__init__(f"{place} may not be read")
         self.place = place
 
 

@@ -9,8 +9,9 @@ import binascii
 import json
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any
 
 STALE_VARIABLE = "AGENTC_LOCK_STALE_S"
 STALE_S = 60.0
@@ -29,7 +30,7 @@ def stale_seconds() -> float:
         return STALE_S
 
 
-def describe_self(name: str, needs: Sequence[str]) -> Dict[str, Any]:
+def describe_self(name: str, needs: Sequence[str]) -> dict[str, Any]:
     """The record of this process. `needs` are the objects that it is about to read."""
     return {
         "object": name,
@@ -53,11 +54,11 @@ def words(record: Mapping[str, Any]) -> str:
     """`alice's process 4711 on node17 (SLURM job 99)`."""
     if not record:
         return "somebody"
-    text = "%s's process %s on %s" % (
+    text = "{}'s process {} on {}".format(
         record.get("user") or "somebody", record.get("pid"), record.get("host"),
     )  # fmt: skip
     job = (record.get("slurm") or {}).get("SLURM_JOB_ID")
-    return text + (" (SLURM job %s)" % job if job else "")
+    return text + (f" (SLURM job {job})" if job else "")
 
 
 def same_kernel(record: Mapping[str, Any]) -> bool:
@@ -75,18 +76,18 @@ def is_gone(record: Mapping[str, Any]) -> bool:
     return _is_my_earlier_start(record.get("slurm") or {})
 
 
-def start_time(pid: int) -> Optional[str]:
+def start_time(pid: int) -> str | None:
     """When a process began, in the kernel's ticks; None when there is none of that number.
     With it a number that was given out again is not taken for the old process."""
     try:
-        stat = Path("/proc/%d/stat" % pid).read_text(encoding="utf-8", errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = stat.rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return None
     return None if fields[0] in ("Z", "X") else fields[19]
 
 
-def decode(text: str) -> Dict[str, Any]:
+def decode(text: str) -> dict[str, Any]:
     """A record from the text of an owner file; empty when the text is none (yet)."""
     try:
         value = json.loads(text)

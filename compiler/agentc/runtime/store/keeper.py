@@ -4,8 +4,8 @@ checkpoint nor building an environment makes others believe that the wrapper is 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import List, Sequence
 
 from agentc.runtime.store import holder
 from agentc.runtime.store.claim import ObjectLock
@@ -15,7 +15,7 @@ class Heartbeat:
     """Beats for claims; `every` is the pause between two rounds in seconds."""
 
     def __init__(self, claims: Sequence[ObjectLock]) -> None:
-        self._claims: List[ObjectLock] = list(claims)
+        self._claims: list[ObjectLock] = list(claims)
         span = holder.stale_seconds()
         self.every = span / holder.BEATS
         self._patience = span / 2

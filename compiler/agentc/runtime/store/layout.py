@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Union
 
 MANIFEST = "artifact.json"
 ENVIRONMENTS_VARIABLE = "AGENTC_ENVIRONMENTS"
@@ -18,7 +17,7 @@ ENVIRONMENTS_VARIABLE = "AGENTC_ENVIRONMENTS"
 class StoreLayout:
     """Paths of a store. Nothing here touches the disk."""
 
-    def __init__(self, root: Union[str, Path]) -> None:
+    def __init__(self, root: str | Path) -> None:
         self.root = Path(root).absolute()
 
     def object(self, name: str) -> Path:

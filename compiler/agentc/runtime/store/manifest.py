@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
 VERSION = 2
 """Since 2 a manifest has a `digest`, and tells `links` and `empty` folders where there are any."""
@@ -18,13 +19,13 @@ def manifest_text(value: Mapping[str, Any]) -> str:
     return _text({**bare, "digest": _digest(bare)})
 
 
-def damage_of(text: str) -> Optional[str]:
+def damage_of(text: str) -> str | None:
     """What is wrong with the text of a manifest; None when it is as it was written. One of
     version 1 has no digest: it only has to be one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return "cannot be read: %s" % error
+        return f"cannot be read: {error}"
     if not isinstance(value, dict) or not isinstance(value.get("files"), dict):
         return "is no manifest"
     if value.get("manifest") == 1 and "digest" not in value:
@@ -34,9 +35,9 @@ def damage_of(text: str) -> Optional[str]:
     return None if text == _text(value) else "was changed (it is laid out otherwise)"
 
 
-def shape_of(folder: Path) -> Dict[str, Any]:
+def shape_of(folder: Path) -> dict[str, Any]:
     """What a folder holds beside files: where its links lead to, and folders without anything."""
-    links: Dict[str, str] = {}
+    links: dict[str, str] = {}
     empty = []
     for place, folders, names in os.walk(str(folder)):
         for name in folders + names:
@@ -45,7 +46,7 @@ def shape_of(folder: Path) -> Dict[str, Any]:
                 links[path.relative_to(folder).as_posix()] = os.readlink(str(path))  # noqa: PTH115 (Python 3.8)
         if not folders and not names:
             empty.append(Path(place).relative_to(folder).as_posix())
-    found: Dict[str, Any] = {"links": links} if links else {}
+    found: dict[str, Any] = {"links": links} if links else {}
     return {**found, "empty": sorted(empty)} if empty else found
 
 

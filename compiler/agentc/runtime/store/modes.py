@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable
 
 from agentc.runtime.store.layout import StoreLayout
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
 
 
 def module_of(program: Sequence[str]) -> str:
@@ -19,7 +19,7 @@ def module_of(program: Sequence[str]) -> str:
     return program[1] if len(program) > 1 and program[0] == "-m" else ""
 
 
-def current_program(program: Sequence[str]) -> List[str]:
+def current_program(program: Sequence[str]) -> list[str]:
     """`program` with the module of its `-m` where that is now, and what else of the same package
     its words name, such as vLLM's `--middleware agentc_backends.vllm_server.gate.Gate`."""
     package = module_of(program).partition(".")[0]
@@ -40,13 +40,13 @@ def _current_name(word: str, package: str) -> str:
     return word
 
 
-@lru_cache(maxsize=None)
-def _moved(package: str) -> Dict[str, str]:
+@cache
+def _moved(package: str) -> dict[str, str]:
     spec = importlib.util.find_spec(package)
-    folders: Optional[List[str]] = list(spec.submodule_search_locations or []) if spec else []
+    folders: list[str] | None = list(spec.submodule_search_locations or []) if spec else []
     for folder in folders or []:
         file = Path(folder) / "moved.json"
         if file.is_file():
-            known: Dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+            known: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
             return known
     return {}

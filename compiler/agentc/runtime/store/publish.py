@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
 from agentc.runtime.contracts.critic_contracts import PRIVATE
 from agentc.runtime.machine.redact import Redactor
@@ -34,7 +35,7 @@ def publish(
     staging: Staging,
     manifest: Mapping[str, Any],
     redactor: Redactor,
-    claim: Optional[ObjectLock] = None,
+    claim: ObjectLock | None = None,
 ) -> None:
     """Turn a staged job into the object. The caller holds the claim, and nobody writes to the
     staging directory any more. Raises StoreWriteError, and LostClaimError when the claim was
@@ -106,7 +107,7 @@ def _holds(manifest: Path, text: str) -> bool:
         return False
 
 
-def hash_files(folder: Path) -> Dict[str, str]:
+def hash_files(folder: Path) -> dict[str, str]:
     """Sha256 of every file under a folder, by relative path; each is synced to the disk."""
     found = {}
     for path in sorted(folder.rglob("*")):

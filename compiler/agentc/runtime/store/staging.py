@@ -8,11 +8,12 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
-from agentc.runtime.program import read_json, write_json
+from agentc.program.job import read_json, write_json
 from agentc.runtime.store.attempts import Attempts
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.trouble import writing
@@ -20,11 +21,11 @@ from agentc.runtime.store.trouble import writing
 STATES = ("waiting", "environment", "leases", "running", "checking", "published", "failed")
 
 
-def submission(environ: Mapping[str, str]) -> Optional[str]:
+def submission(environ: Mapping[str, str]) -> str | None:
     """SLURM's number of this job as its queue writes it: `7`, or `7_2` for a task of an array,
     which has a number of its own besides."""
     array, task = environ.get("SLURM_ARRAY_JOB_ID"), environ.get("SLURM_ARRAY_TASK_ID")
-    return "%s_%s" % (array, task) if array and task else environ.get("SLURM_JOB_ID")
+    return f"{array}_{task}" if array and task else environ.get("SLURM_JOB_ID")
 
 
 class Staging:
@@ -53,7 +54,7 @@ class Staging:
         self._mark = ""
         self._id = name
 
-    def previous_mark(self) -> Optional[str]:
+    def previous_mark(self) -> str | None:
         """The mark of the processes of an earlier attempt, when there was one."""
         found = read_json(self.status_file).get("mark")
         return found if isinstance(found, str) else None
@@ -82,7 +83,7 @@ class Staging:
         remove_tree(self.data)
         self.data.mkdir()
 
-    def begin_attempt(self, job: Dict[str, Any]) -> None:
+    def begin_attempt(self, job: dict[str, Any]) -> None:
         """Write job.json and count the attempt."""
         self.attempts += 1
         self.log_begins = self._log_size()
@@ -102,11 +103,11 @@ class Staging:
     def _log_size(self) -> int:
         return self.log.stat().st_size if self.log.exists() else 0
 
-    def facts(self) -> Dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What the program reported."""
         return read_json(self.facts_file)
 
-    def progress(self) -> Dict[str, Any]:
+    def progress(self) -> dict[str, Any]:
         """The program's last progress line."""
         return read_json(self.progress_file)
 

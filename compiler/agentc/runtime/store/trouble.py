@@ -7,9 +7,9 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
 
 from agentc.runtime.store.visible import file_system
 
@@ -55,42 +55,44 @@ def writing(what: str, folder: Path) -> Iterator[None]:
 
 def explain(error: OSError, what: str, folder: Path) -> str:
     """The message for an error that came up while `what` was written to `folder`."""
-    at = "cannot write %s to %s: " % (what, folder)
+    at = f"cannot write {what} to {folder}: "
     number = error.errno
     if number == errno.ENOSPC:
         return at + (
-            "no space is left on its file system (ENOSPC; %s). Free some, with `agentc store gc"
-            " --delete` for one, or keep the store elsewhere (--store, AGENTC_STORE). %s"
-            % (free_space(folder), _KEPT)
+            f"no space is left on its file system (ENOSPC; {free_space(folder)}). Free some, "
+            "with `agentc store gc"
+            f" --delete` for one, or keep the store elsewhere (--store, AGENTC_STORE). {_KEPT}"
         )
     if number == errno.EDQUOT:
         return at + (
-            "the disk quota of %s is used up (EDQUOT; %s). `quota -s` (on Lustre `lfs quota -h`)"
+            f"the disk quota of {_me()} is used up (EDQUOT; {free_space(folder)}). `quota -s` "
+            "(on Lustre `lfs quota -h`)"
             " shows it; remove files (`agentc store gc --delete`), ask for more, or keep the store"
-            " elsewhere (--store, AGENTC_STORE). %s" % (_me(), free_space(folder), _KEPT)
+            f" elsewhere (--store, AGENTC_STORE). {_KEPT}"
         )
     if number == errno.EROFS:
         kind, point = file_system(folder)
         return at + (
-            "its file system is mounted read-only (EROFS; %s at %s). Remount it, or keep the"
-            " store elsewhere (--store, AGENTC_STORE)" % (kind or "unknown", point or "?")
+            "its file system is mounted read-only (EROFS; {} at {}). Remount it, or keep the"
+            " store elsewhere (--store, AGENTC_STORE)".format(kind or "unknown", point or "?")
         )
     if number in (errno.EACCES, errno.EPERM):
         return at + (
-            "%s may not (%s; %s; %s). A store that several users share belongs to a group of"
+            f"{_me()} may not ({errno.errorcode[number]}; {_permissions(folder)}; "
+            f"{free_space(folder)}). A store that several users share belongs to a group of"
             " theirs: chgrp -R GROUP STORE; chmod -R g+rwX STORE; find STORE -type d -exec chmod"
-            " g+s {} +" % (_me(), errno.errorcode[number], _permissions(folder), free_space(folder))
+            " g+s {} +"
         )
     if number in (errno.ESTALE, errno.EIO, errno.ETIMEDOUT):
         return at + (
-            "the file server or the disk failed (%s; %s). Run again once it answers. %s"
-            % (errno.errorcode[number], free_space(folder), _KEPT)
+            f"the file server or the disk failed ({errno.errorcode[number]}; "
+            f"{free_space(folder)}). Run again once it answers. {_KEPT}"
         )
     if number in (errno.EEXIST, errno.ENOTDIR):
         return at + "a file stands where a folder has to be: %s" % (error.filename or folder)
     if number == errno.ENAMETOOLONG:
         return at + "a name is too long for its file system: %s" % (error.filename or folder)
-    return at + "%s (%s)" % (error.strerror or error, free_space(folder))
+    return at + f"{error.strerror or error} ({free_space(folder)})"
 
 
 def free_space(folder: Path) -> str:
@@ -101,18 +103,17 @@ def free_space(folder: Path) -> str:
         state = os.statvfs(str(folder))
     except OSError:
         return "how much is free cannot be told"
-    text = "%s of %s free" % (
-        _size(state.f_bavail * state.f_frsize), _size(state.f_blocks * state.f_frsize),
-    )  # fmt: skip
+    free, size = state.f_bavail * state.f_frsize, state.f_blocks * state.f_frsize
+    text = f"{_size(free)} of {_size(size)} free"
     if state.f_files and state.f_favail < state.f_files // 100:
-        text += ", %d of %d files (inodes) free" % (state.f_favail, state.f_files)
+        text += f", {state.f_favail} of {state.f_files} files (inodes) free"
     return text
 
 
 def failing(folder: Path) -> str:
     """Why nothing can be written to a folder now, in words, where its disk or file server fails;
     else "". Of a full one `full_disk_hint` tells."""
-    probe = folder / (".probe-%s-%d" % (os.uname().nodename, os.getpid()))
+    probe = folder / (f".probe-{os.uname().nodename}-{os.getpid()}")
     try:
         descriptor = os.open(str(probe), os.O_WRONLY | os.O_CREAT, 0o666)
         try:
@@ -148,10 +149,11 @@ def missing_module_hint(log: str, environment: str) -> str:
     if not found:
         return ""
     return (
-        "the module %s is missing in its software environment `%s`, or cannot be imported:"
-        " `agentc env verify %s --imports` compares it with what was built; `agentc env rm %s`"
+        f"the module {found[-1]} is missing in its software environment `{environment}`, or "
+        "cannot be imported:"
+        f" `agentc env verify {environment} --imports` compares it with what was built; "
+        f"`agentc env rm {environment}`"
         " removes it, and the next run builds it again"
-        % (found[-1], environment, environment, environment)
     )
 
 
@@ -162,7 +164,7 @@ def _permissions(folder: Path) -> str:
         state = folder.stat()
     except OSError:
         return "its permissions cannot be read"
-    return "%s is %s %s" % (folder, stat.filemode(state.st_mode), _owner(state))
+    return f"{folder} is {stat.filemode(state.st_mode)} {_owner(state)}"
 
 
 def _owner(state: os.stat_result) -> str:
@@ -177,7 +179,7 @@ def _owner(state: os.stat_result) -> str:
         group = grp.getgrgid(state.st_gid).gr_name
     except KeyError:
         group = str(state.st_gid)
-    return "%s:%s" % (user, group)
+    return f"{user}:{group}"
 
 
 def _me() -> str:
@@ -186,12 +188,12 @@ def _me() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
-        return "user %d" % os.getuid()
+        return f"user {os.getuid()}"
 
 
 def _size(count: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
-            return "%.0f %s" % (count, unit)
+            return f"{count:.0f} {unit}"
         count /= 1000
-    return "%.1f TB" % count
+    return f"{count:.1f} TB"

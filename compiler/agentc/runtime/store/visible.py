@@ -8,7 +8,6 @@ import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, Tuple
 
 from agentc.runtime.store.layout import StoreLayout
 
@@ -39,7 +38,7 @@ LOCAL = frozenset(
 MOUNTS = Path("/proc/self/mountinfo")
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
-_known: Dict[str, float] = {}
+_known: dict[str, float] = {}
 
 
 def visibility_timeout(layout: StoreLayout) -> float:
@@ -71,7 +70,7 @@ def await_published(layout: StoreLayout, name: str, seconds: float) -> bool:
 def refresh(folder: Path) -> None:
     """Make this node ask the server for the folder's names again: it does so after a change that
     it made itself."""
-    probe = folder / (".look-%s-%d" % (os.uname().nodename, os.getpid()))
+    probe = folder / (f".look-{os.uname().nodename}-{os.getpid()}")
     with suppress(OSError):
         os.close(os.open(str(probe), os.O_WRONLY | os.O_CREAT, 0o666))
         probe.unlink()
@@ -80,7 +79,7 @@ def refresh(folder: Path) -> None:
 def now_at(folder: Path) -> float:
     """What time it is by the clock that dates files in a folder: a file server's where there is
     one, which this machine's may be minutes away from."""
-    probe = folder / (".now-%s-%d" % (os.uname().nodename, os.getpid()))
+    probe = folder / (f".now-{os.uname().nodename}-{os.getpid()}")
     try:
         descriptor = os.open(str(probe), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
@@ -95,7 +94,7 @@ def now_at(folder: Path) -> float:
         return time.time()
 
 
-def file_system(path: Path) -> Tuple[str, str]:
+def file_system(path: Path) -> tuple[str, str]:
     """Type and mount point of the file system that holds a folder (or will, once it is made);
     empty texts where the system does not tell."""
     while not path.exists() and path != path.parent:

@@ -8,9 +8,10 @@ ever written into the store. Neighbours: `tail.py`, `names.py`, `results.py`; `p
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+from typing import Any
 
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.tracking import results
@@ -38,13 +39,13 @@ class RunFollower:
     ) -> None:
         self._layout, self._names, self._sink, self._say = layout, names, sink, say
         # Equal work stands in a plan several times, and is made once.
-        jobs = {"%s/%s" % (job["kind"], job["key"]): job for job in reversed(document["jobs"])}
-        self._open: Dict[str, Job] = dict(reversed(list(jobs.items())))
-        self._curves: Dict[str, _Curve] = {}
+        jobs = {f"{job['kind']}/{job['key']}": job for job in reversed(document["jobs"])}
+        self._open: dict[str, Job] = dict(reversed(list(jobs.items())))
+        self._curves: dict[str, _Curve] = {}
         found = [name for name, job in self._open.items() if job["produces"] in results.FILES]
         self._results = names.of_results(found) if found else None
         self._of_results = set(found)
-        self._held: Optional[HeldSteps] = None
+        self._held: HeldSteps | None = None
         self.points = 0
         """How many values were handed over."""
 
@@ -116,13 +117,13 @@ class RunFollower:
             self._sink.log(run, step, numbers)
             self.points += len(numbers)
 
-    def _staged(self) -> Set[str]:
+    def _staged(self) -> set[str]:
         """Objects that somebody works on or has begun: a listing for each kind."""
-        found: Set[str] = set()
+        found: set[str] = set()
         for kind in {name.partition("/")[0] for name in self._open}:
             with suppress(OSError):
                 folders = (self._layout.root / "staging" / kind).iterdir()
-                found.update("%s/%s" % (kind, folder.name) for folder in folders)
+                found.update(f"{kind}/{folder.name}" for folder in folders)
         return found
 
 
@@ -132,12 +133,12 @@ class _Curve:
 
     def __init__(self, run: TrackedRun, held: HeldSteps, files: int) -> None:
         self.run = run
-        self.tails: List[Tail] = [Tail() for _ in range(files)]
-        self.remade: Set[int] = set()
+        self.tails: list[Tail] = [Tail() for _ in range(files)]
+        self.remade: set[int] = set()
         self._held = held
-        self._seen: Dict[int, int] = {}
+        self._seen: dict[int, int] = {}
 
-    def new(self, point: Point) -> Dict[str, float]:
+    def new(self, point: Point) -> dict[str, float]:
         """The numbers of a point that the tracker does not have."""
         made = fingerprint(point)
         if self._seen.setdefault(point.step, made) != made:
@@ -145,7 +146,7 @@ class _Curve:
         return _missing(self._held, point)
 
 
-def _missing(held: HeldSteps, point: Point) -> Dict[str, float]:
+def _missing(held: HeldSteps, point: Point) -> dict[str, float]:
     """What the tracker lacks of a point; from now on it has that."""
     found = {}
     for text, value in point.numbers.items():
@@ -157,7 +158,7 @@ def _missing(held: HeldSteps, point: Point) -> Dict[str, float]:
     return found
 
 
-def _json(path: Path) -> Optional[Mapping[str, Any]]:
+def _json(path: Path) -> Mapping[str, Any] | None:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

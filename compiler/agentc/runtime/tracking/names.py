@@ -6,7 +6,8 @@ Neighbour: `follow.py`, which makes a run for each job with a curve, and one for
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Dict, List, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentc.runtime.tracking.sink import TrackedRun
 
@@ -21,7 +22,7 @@ class Names:
         self._label, self._project = label, project
         experiment: Mapping[str, Any] = document.get("experiment") or {}
         self._scale = experiment.get("scale")
-        self._about: Dict[str, Any] = {
+        self._about: dict[str, Any] = {
             "experiment": document["name"],
             "scale": self._scale,
             "params": document.get("params") or {},
@@ -36,7 +37,7 @@ class Names:
 
     def of_job(self, job: Mapping[str, Any]) -> TrackedRun:
         """The run of a job's curve: `quickstart@smoke/eto.1.dpo-592c66`."""
-        name = "%s/%s" % (job["kind"], job["key"])
+        name = f"{job['kind']}/{job['key']}"
         cell = (self._cells.get(job["stage"]) or {}).get("cell") or {}
         about = {
             **self._about,
@@ -48,29 +49,29 @@ class Names:
             "settings": job["config"],
         }
         about["params"] = {**about["params"], **cell}
-        return self._run(name, "%s-%s" % (job["id"], job["key"][:_SHOWN]), str(job["kind"]), about)
+        return self._run(name, f"{job['id']}-{job['key'][:_SHOWN]}", str(job["kind"]), about)
 
     def of_results(self, objects: Sequence[str]) -> TrackedRun:
         """The run of what all these objects found: another one where a result was made anew."""
         digest = hashlib.sha256("\n".join(sorted(objects)).encode("utf-8")).hexdigest()
         about = {**self._about, **({"paper": self._paper} if self._paper else {})}
-        name = "results-%s" % digest[:_SHOWN]
+        name = f"results-{digest[:_SHOWN]}"
         return self._run("results/" + digest, name, "results", about)
 
     def series(self, stage: str, number: Any) -> str:
         """A stage without its round, which is what its points are counted by."""
         repeat = self._rounds.get(stage)
-        inner = "%s.%s." % (repeat, number)
+        inner = f"{repeat}.{number}."
         if repeat is None or not stage.startswith(inner):
             return stage
-        return "%s.%s" % (repeat, stage[len(inner) :])
+        return f"{repeat}.{stage[len(inner) :]}"
 
     def _run(self, what: str, name: str, kind: str, about: Mapping[str, Any]) -> TrackedRun:
-        tags: List[str] = [kind, *([str(self._scale)] if self._scale else [])]
-        identity = "%s\n%s\n%s" % (self._project, self._label, what)
+        tags: list[str] = [kind, *([str(self._scale)] if self._scale else [])]
+        identity = f"{self._project}\n{self._label}\n{what}"
         return TrackedRun(
             id=hashlib.sha256(identity.encode("utf-8")).hexdigest()[:16],
-            name="%s/%s" % (self._label, name),
+            name=f"{self._label}/{name}",
             project=self._project,
             group=self._label,
             kind=kind,

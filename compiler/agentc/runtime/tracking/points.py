@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 _STEP = ("step", "iteration")
 """What counts, in the order of preference: a line has one of them."""
@@ -20,10 +21,10 @@ class Point(NamedTuple):
     """The numbers of one step, by name; those of nested objects as `return/mean`."""
 
     step: int
-    numbers: Dict[str, float]
+    numbers: dict[str, float]
 
 
-def read_point(line: bytes) -> Optional[Point]:
+def read_point(line: bytes) -> Point | None:
     """The point of a line; None where it is no object of JSON, or counts nothing."""
     try:
         row = json.loads(line.decode("utf-8"))
@@ -43,11 +44,11 @@ def metric_name(text: str) -> str:
     return _UNSAFE.sub("_", text)
 
 
-def flat_numbers(value: Mapping[str, Any], before: str = "") -> Iterator[Tuple[str, float]]:
+def flat_numbers(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
     """The numbers of an object, NaN and infinite ones too; texts, lists and null are left out."""
     for name, inner in value.items():
         if isinstance(inner, dict):
-            yield from flat_numbers(inner, "%s%s/" % (before, name))
+            yield from flat_numbers(inner, f"{before}{name}/")
         elif isinstance(inner, (int, float)) and not isinstance(inner, bool):
             yield before + str(name), float(inner)
 

@@ -14,8 +14,9 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Callable, List, Mapping
+from typing import Any
 
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.tracking.follow import RunFollower
@@ -39,7 +40,7 @@ def main(make_sink: MakeSink) -> int:
     # Read beside the work, so that the end is seen while a look is waited for.
     threading.Thread(target=_await_end, args=(over,), daemon=True).start()
     document = _plan(Path(request["plan"]))
-    places: List[str] = []
+    places: list[str] = []
     sink = make_sink(request["settings"], Path(request["folder"]), places.append)
     names = Names(document, request["label"], request["project"])
     follower = RunFollower(StoreLayout(request["store"]), document, names, sink, say)
@@ -56,7 +57,7 @@ def main(make_sink: MakeSink) -> int:
             break
         over.wait(max(float(request["every"]), _SHARE * (time.monotonic() - began)))
     sink.close()
-    say("%d values written; %s" % (follower.points, where))
+    say(f"{follower.points} values written; {where}")
     lines.close()
     return 0
 

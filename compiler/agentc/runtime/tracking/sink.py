@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Protocol, Set, Tuple
+from typing import Any, Protocol
 
-HeldSteps = Dict[str, Set[int]]
+HeldSteps = dict[str, set[int]]
 """The steps that a tracker has of each metric."""
 
 
@@ -26,7 +27,7 @@ class TrackedRun:
     project: str
     group: str
     kind: str
-    tags: Tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 

@@ -7,7 +7,7 @@ Neighbours: `points.py` reads the lines, `follow.py` says where the file is.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO, List
+from typing import BinaryIO
 
 
 class Tail:
@@ -17,7 +17,7 @@ class Tail:
         self._offset = 0
         self._last = b""
 
-    def read(self, path: Path) -> List[bytes]:
+    def read(self, path: Path) -> list[bytes]:
         """The lines since the last call, of the file where it lies now. All of them again, where
         what was read is no longer there: a resumed job has dropped the lines that it repeats.
         None of a file that is not there, or cannot be read at this moment."""

@@ -4,7 +4,7 @@ import sys
 from collections import defaultdict
 from typing import Any
 
-from agentc.runtime.program import load_job, read_rows, write_rows
+from agentc.program.job import load_job, read_rows, write_rows
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from agentc.runtime.program import load_job, write_rows
+from agentc.program.job import load_job, write_rows
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
 from agentc_backends.data.models.encoders.take import take_encoder
 from agentc_backends.data.models.job_hf import download

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc.runtime.store.content import content_digest
 from agentc_backends.data.models.checkpoint import CheckpointError
 from agentc_backends.data.models.encoders.take import take_encoder

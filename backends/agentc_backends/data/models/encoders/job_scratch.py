@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc_backends.data.models.checkpoint import settle_libraries
 
 

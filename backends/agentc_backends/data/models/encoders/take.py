@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentc.program.job import Job
 from agentc.runtime.model_folder.folder import ModelFolder, Needs
-from agentc.runtime.program import Job
 from agentc_backends.data.models.checkpoint import CheckpointError, check_directory
 
 WANTED = (

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agentc.runtime.program import Job, load_job
+from agentc.program.job import Job, load_job
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
 from agentc_backends.data.models.vocabulary import byte_level, corpus_messages
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentc.program.job import Job
 from agentc.runtime.model_folder.folder import Needs
-from agentc.runtime.program import Job
 from agentc_backends.data.models.checkpoint import check_directory
 from agentc_backends.data.models.encoders.take import require_type, take_files
 

@@ -16,7 +16,7 @@ from agentc.backend_api import (
 from agentc.kinds.artifacts import VISION_ENCODER
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import RewardName
-from agentc.runtime.lease_roles import LeaseRole
+from agentc.lease_roles import LeaseRole
 from agentc_backends.environments.colbench.declared import (
     configured,
     expected_tasks,

@@ -1,0 +1,1 @@
+"""Environments in packages that `agentc export` writes: played in process, or served."""

@@ -1,0 +1,197 @@
+"""What a job program sees: its job file, its options, its progress line and its facts.
+
+A program is started as `python -m <module> JOB.json` by `agentc.runtime.job`, writes its artifact
+into `job.out`, and exits 0. Standard library only, Python 3.8+.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Type, TypeVar
+
+from agentc.program.imported import report_at_exit
+
+Rules = TypeVar("Rules")
+
+DRY_RUN = "AGENTC_DRY_RUN"
+"""`config` in this variable ends a program where it has read its config, before it works: so the
+conformance kit finds out whether it reads all of it. No job of a run ever has it."""
+
+_OTHER_VERSION = "if another version of agentc made the plan, compile the spec again"
+
+
+class JobConfig:
+    """The job's `config`, read through a record: `assert_all_read` fails on a key that no code
+    read, so that nothing the compiler emits is ignored in silence."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+        self._read: Set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self._read.add(name)
+        if name not in self._values:
+            raise RuntimeError("the plan lacks the setting %s; %s" % (name, _OTHER_VERSION))
+        return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A setting that plans of earlier releases do not have."""
+        self._read.add(name)
+        return self._values.get(name, default)
+
+    def read_as(self, kind: Type[Rules]) -> Rules:
+        """An instance of a dataclass whose fields bear the names of the keys that they hold; a key
+        that is not there leaves a field at its default, where it has one."""
+        declared: Mapping[str, Any] = getattr(kind, "__dataclass_fields__", {})
+        free = {name for name, field in declared.items() if field.default is not MISSING}
+        names = [name for name in kind.__annotations__ if name in self._values or name not in free]
+        return kind(**{name: self[name] for name in names})
+
+    def assert_all_read(self) -> None:
+        """Raise RuntimeError naming each key of the config that was never read."""
+        unread = sorted(set(self._values) - self._read)
+        if unread:
+            names = ", ".join(unread)
+            raise RuntimeError("the job program ignored: %s; %s" % (names, _OTHER_VERSION))
+        if os.environ.get(DRY_RUN) == "config":
+            print("%s: the whole config was read" % DRY_RUN)
+            raise SystemExit(0)
+
+
+class Job:
+    """One running job, as described by its job file (see docs/design/contracts.md)."""
+
+    def __init__(self, path: Path) -> None:
+        self.spec: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        self.path = path
+        self.id: str = self.spec["id"]
+        self.key: str = self.spec["key"]
+        self.config = JobConfig(self.spec["config"])
+        self.placement: Dict[str, Any] = self.spec["placement"]
+        self.out = Path(self.spec["out"])
+        self.work = Path(self.spec["work"])
+        self.logs = Path(self.spec["logs"])
+        self.leases: Dict[str, Dict[str, Any]] = self.spec["leases"]
+        self.stop_by: Optional[float] = self.spec.get("stop_by")
+        self.gpus: int = int(self.spec.get("gpus") or 0)
+        self._line: Dict[str, Any] = {}
+        self._facts: Dict[str, Any] = {}
+        self._warnings: List[str] = []
+        self._facts_path = Path(self.spec["facts"])
+        self._progress_path = Path(self.spec["progress"])
+        self._last_progress = 0.0
+        self._started = time.time()
+        self._before: Optional[float] = None
+
+    def inputs(self, role: str) -> List[Path]:
+        """Data directories of the inputs of a role, in the order of the spec."""
+        return [Path(p) for p in self.spec["inputs"].get(role, [])]
+
+    def input(self, role: str) -> Path:
+        """The single data directory of a role. Raises ValueError when there is not just one."""
+        found = self.inputs(role)
+        if len(found) != 1:
+            raise ValueError("role %s has %d inputs, not one" % (role, len(found)))
+        return found[0]
+
+    def progress(
+        self,
+        done: float,
+        total: Optional[float],
+        unit: str,
+        force: bool = False,
+        **numbers: float,
+    ) -> None:
+        """Publish a progress line, at most twice a second: `done` of `total` `unit` ("rows",
+        "episodes", "steps"), plus any of loss, reward, tokens_per_s, rows_per_s, ..."""
+        now = time.time()
+        finished = total is not None and done >= total
+        self._line = {
+            "done": done,
+            "total": total,
+            "unit": unit,
+            "time": now,
+            "started": self._started,
+            "numbers": {k: v for k, v in numbers.items() if v is not None},
+            **({} if self._before is None else {"before": self._before}),
+            **({"warnings": self._warnings} if self._warnings else {}),
+        }
+        if not force and not finished and now - self._last_progress < 0.5:
+            return
+        self._last_progress = now
+        write_json(self._progress_path, self._line)
+
+    def done_before(self, done: float) -> None:
+        """Say how much was done when this program began: what it adds to that is its rate."""
+        self._before = done
+
+    def time_left(self) -> Optional[float]:
+        """Seconds until the program must have stopped; None where no time limit is known."""
+        return None if self.stop_by is None else self.stop_by - time.time()
+
+    def out_of_time(self) -> int:
+        """Say that the program stops because of `stop_by`, with all its work saved in `work` (or in
+        `out`, where the job resumes). Nothing may follow but the exit, with the status returned."""
+        write_json(self._progress_path, {**self._line, "out_of_time": True})
+        return os.EX_TEMPFAIL
+
+    def warn(self, text: str) -> None:
+        """Tell people of what does not end the job: in its log, beside its progress while it runs,
+        and for good among its facts, as `warnings`."""
+        print("warning: " + text, file=sys.stderr, flush=True)
+        self._warnings.append(text)
+        self.facts(warnings=self._warnings)
+
+    def facts(self, **facts: Any) -> None:
+        """Record facts for the manifest: tokens, counts, truncations, versions, ..."""
+        self._facts.update(facts)
+        write_json(self._facts_path, self._facts)
+
+
+def load_job(argv: Optional[List[str]] = None) -> Job:
+    """The job named by the last command-line word. What this process imports from here on is
+    recorded in the manifest when it ends."""
+    words = sys.argv[1:] if argv is None else argv
+    report_at_exit()
+    return Job(Path(words[-1]))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically (a reader sees the old text or the new one, never a part)."""
+    temporary = path.with_name(path.name + ".%d.tmp" % os.getpid())
+    temporary.write_text(json.dumps(value, ensure_ascii=False, sort_keys=True), encoding="utf-8")
+    temporary.replace(path)
+
+
+def read_json(path: Path) -> Dict[str, Any]:
+    """An object of JSON that may be missing; {} where there is none."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def each_row(path: Path) -> Iterator[Dict[str, Any]]:
+    """The rows of a JSONL file, one at a time."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def read_rows(path: Path) -> List[Dict[str, Any]]:
+    """All rows of a JSONL file."""
+    return list(each_row(path))
+
+
+def write_rows(path: Path, rows: Iterable[Dict[str, Any]]) -> None:
+    """Write a JSONL file with one row on each line."""
+    with path.open("w", encoding="utf-8") as out:
+        for row in rows:
+            out.write(json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n")
