@@ -163,11 +163,11 @@ site: setup ## the documentation as a site, in .agentc/site/html (docs/README.md
 	$(BIN)/python docs/site/build.py .agentc/site --python "$$($(BUILD) docs/site/site.lock --print-python)"
 
 # The run builds what it needs besides (OpenRLHF, vLLM for CUDA). GPU_OPTIONS: such as `-p card=h100-80gb`.
-gpu: environments ## what computes on GPUs, once, on one of them; writes docs/results.md (not run on a GPU yet)
+gpu: environments ## what computes on GPUs, once, on one of them; writes notes/results.md (not run on a GPU yet)
 	@nvidia-smi -L || { echo 'without a GPU: agentc run specs/gpu.yaml --scale smoke'; exit 1; }
 	$(BIN)/agentc preflight specs/gpu.yaml $(GPU_OPTIONS)
 	$(BIN)/agentc run specs/gpu.yaml --plain $(GPU_OPTIONS); code=$$?; \
-	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write docs/results.md && exit $$code
+	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write notes/results.md && exit $$code
 
 bench: environments environments-all ## throughput and overhead, as ratios; environments beside their upstreams
 	$(BIN)/python -m benchmarks
@@ -177,7 +177,7 @@ bench-rivals: environments ## agentc beside DVC and Snakemake on up to 10,000 jo
 	$(BIN)/python -m benchmarks.compilers
 
 comparison: environments ## what agentc and six rivals say to wrong settings (installs them: 20 GB)
-	$(BIN)/python -m benchmarks.mistakes --write docs/comparison.md
+	$(BIN)/python -m benchmarks.mistakes --write notes/comparison.md
 
 fuzz: setup ## twenty minutes of coverage-guided fuzzing of the front end, expressions and templates
 	$(PYTHON) -m venv .agentc/fuzz && .agentc/fuzz/bin/pip install $(HASHED) -r requirements/fuzz.lock

@@ -5,7 +5,7 @@ The parts that `online_rl` is made of (critic, sampler, actor; of PPO the learne
 world of tables; a policy of two layers starts from imitating the behaviour (.2, .5, .3). Printed:
 the exact value of the first room under the policy, the trajectories until it passes 3.0 (the best
 is 3.2088), and how the critic's advantages go with the true ones before the policy's first step.
-`centred` is not the paper's (docs/design/archer_measured.md).
+`centred` is not the paper's (notes/archer_measured.md).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 The parts that `online_rl` is made of, around the game itself (table oracle, strict judge). A policy
 of two layers imitates 2,000 games, three tenths of them an expert's; then 20 iterations of 48
-games. Settings are those that the first experiments came to (docs/design/archer_measured.md): what
+games. Settings are those that the first experiments came to (notes/archer_measured.md): what
 is not the paper's there is said there. Printed: the mean return of 500 games before and after, with
 their standard error, and how the critic's advantages go with Monte Carlo's before the policy's
 first step.

@@ -2,7 +2,7 @@
 
 Each spec is planned on a store of its own that holds nothing, and then run: what `agentc cost` said
 of the whole (its band, and the middle) beside what `agentc run` took by the clock. Software is
-there before. `--beside` has N processes compute all the while. `docs/benchmarks.md` has what was
+there before. `--beside` has N processes compute all the while. `notes/benchmarks.md` has what was
 seen.
 """
 

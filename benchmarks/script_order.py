@@ -1,6 +1,6 @@
 """Bench c: an experiment through `agentc run`, against the order in which ETO's script works.
 
-The baseline is generous to the script; `docs/benchmarks.md` says how.
+The baseline is generous to the script; `notes/benchmarks.md` says how.
 """
 
 from __future__ import annotations

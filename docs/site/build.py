@@ -20,6 +20,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = "docs/README.md"
+NOTES = "notes/"
+"""Measurements: for the authors, in the repository only."""
+ERRORS = "docs/errors"
+"""Pages of diagnostic codes, which are made with the site."""
 _LINK = re.compile(r"(!?)\[((?:[^][]|\[[^][]*\])*)\]\(([^()\s]+)\)")
 _CODE = re.compile(r"(^```.*?^```[^\n]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 _SETTINGS = """\
@@ -93,6 +97,8 @@ def laid_out(pages: Path, repository: str | None) -> list[str]:
             if not place.exists() or not place.is_relative_to(ROOT):
                 raise BrokenLinkError(page, goal)
             path = place.relative_to(ROOT).as_posix()
+            if path.startswith(NOTES):
+                return f"[{text}]({repository.rstrip('/')}/{path})" if repository else text
             if place.is_dir() and (place / "README.md").is_file():
                 path = f"{path}/README.md"
                 goal = f"{name.rstrip('/')}/README.md" + (f"#{anchor}" if anchor else "")
@@ -110,8 +116,7 @@ def laid_out(pages: Path, repository: str | None) -> list[str]:
 
 
 def navigation(pages: list[str]) -> list[Any]:
-    """The sections of INDEX that list pages, each with them; pages of diagnostic codes are reached
-    from an index of their own."""
+    """The sections of INDEX that list pages, each with them."""
     text = (ROOT / INDEX).read_text(encoding="utf-8")
     found: list[Any] = [{"agentc": "README.md"}, {"Pages by reader": INDEX}]
     seen = {INDEX, "README.md"}
@@ -151,7 +156,13 @@ def main() -> int:
         page, goal = broken.args
         print(f"{page}: the link {goal} leads nowhere", file=sys.stderr)
         return 1
-    nav = json.dumps(navigation(pages), ensure_ascii=False, indent=1)  # JSON is YAML
+    errors = folder / "pages" / ERRORS
+    subprocess.run(
+        [sys.executable, "-m", "agentc.reference", "--errors", str(errors)], check=True, cwd=ROOT
+    )
+    pages += [f"{ERRORS}/{page.name}" for page in sorted(errors.iterdir())]
+    sections = [*navigation(pages), {"Diagnostic codes": f"{ERRORS}/README.md"}]
+    nav = json.dumps(sections, ensure_ascii=False, indent=1)  # JSON is YAML
     (folder / "mkdocs.yml").write_text(f"{_SETTINGS}nav: {nav}\n", encoding="utf-8")
     words = [arguments.python, "-m", "zensical", "build", "--strict", "--clean"]
     done = subprocess.run(words, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, check=False)

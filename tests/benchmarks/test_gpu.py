@@ -229,6 +229,6 @@ def test_an_unfinished_run_says_what_is_missing(
 
 
 def test_the_page_has_one_place_for_it() -> None:
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    page = (ROOT / "notes" / "results.md").read_text(encoding="utf-8")
     assert page.count(BEGIN) == page.count(END) == 1
     assert page.index(BEGIN) < page.index(END)

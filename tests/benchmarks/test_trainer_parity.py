@@ -44,7 +44,7 @@ def test_losses_agree_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_page_shows_every_case() -> None:
-    page = (ROOT / "docs" / "design" / "trainer_parity.md").read_text(encoding="utf-8")
+    page = (ROOT / "notes" / "trainer_parity.md").read_text(encoding="utf-8")
     table = page.split(BEGIN)[1].split(END)[0]
     for case in CASES:
         assert f"| {case.name} |" in table or f"| **{case.name}** |" in table

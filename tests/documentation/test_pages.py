@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agentc.reference.__main__ import error_pages
+from agentc.reference.codes import CODES
 from agentc.reference.prose import WIDEST, folded, folded_output
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,15 +155,21 @@ def test_what_is_elsewhere_is_still_named() -> None:
 
 
 def test_the_index_leads_to_every_page() -> None:
-    """Pages of diagnostic codes are linked from an index of their own."""
-    linked: set[Path] = set()
-    for index in (ROOT / "docs" / "README.md", ROOT / "docs" / "errors" / "README.md"):
-        linked.add(index)
-        linked |= {
-            (index.parent / name.split("#")[0]).resolve() for name in _LINK.findall(_text(index))
-        }
+    index = ROOT / "docs" / "README.md"
+    links = _LINK.findall(_text(index))
+    linked = {index, *((index.parent / name.split("#")[0]).resolve() for name in links)}
     assert [_named(page) for page in (ROOT / "docs").rglob("*.md") if page not in linked] == []
     assert "docs/README.md" in _text(ROOT / "README.md")
+
+
+def test_every_code_has_a_page_that_a_screen_can_show() -> None:
+    pages = error_pages()
+    assert set(pages) == {"README.md", *(f"{code.code}.md" for code in CODES)}
+    for name, text in pages.items():
+        wide = [line for line in text.split("\n") if len(line) > WIDEST]
+        assert wide == [], name
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        assert set(_LINK.findall(prose)) <= set(pages), name
 
 
 def test_folded_prose_stays_prose() -> None:

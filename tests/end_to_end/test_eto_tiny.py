@@ -1,5 +1,5 @@
 """The `tiny` scale of ETO on WebShop and ALFWorld, made smaller still: every job runs, on the real
-environments, and the tables come out. What the scale learns at its own size: docs/results.md."""
+environments, and the tables come out. What the scale learns at its own size: notes/results.md."""
 
 from __future__ import annotations
 

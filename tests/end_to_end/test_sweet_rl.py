@@ -1,5 +1,5 @@
 """SWEET-RL's tiny spec at its smoke scale: method, baselines, ablations, controls from one start,
-with real servers, trainers and boxes. What it learns at its own size: docs/results.md."""
+with real servers, trainers and boxes. What it learns at its own size: notes/results.md."""
 
 from __future__ import annotations
 

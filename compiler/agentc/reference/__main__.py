@@ -1,4 +1,8 @@
-"""`python -m agentc.reference DIR [--check]`: write the generated pages, or compare them."""
+"""`python -m agentc.reference DIR [--check]`: write the generated pages, or compare them.
+
+`--errors` writes the pages of diagnostic codes instead, which are not kept in the repository:
+`agentc explain` prints them, and the site has them (docs/site/build.py).
+"""
 
 from __future__ import annotations
 
@@ -20,18 +24,17 @@ from agentc.reference.pages import backends_page, spec_page
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail when a page is out of date")
+    parser.add_argument("--errors", action="store_true", help="the pages of diagnostic codes")
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    pages = {arguments.directory / name: text for name, text in _pages(arguments.directory).items()}
-    old = set((arguments.directory / "errors").glob("AGC*.md")) - set(pages)
+    made = error_pages() if arguments.errors else _pages(arguments.directory)
+    pages = {arguments.directory / name: text for name, text in made.items()}
     if not arguments.check:
         for path, text in pages.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        for path in old:
-            path.unlink()
         return 0
-    stale = old | {path for path, text in pages.items() if _read(path) != text}
+    stale = {path for path, text in pages.items() if _read(path) != text}
     if stale:
         listed = ", ".join(sorted(map(str, stale)))
         print(f"out of date, run `make docs`: {listed}", file=sys.stderr)
@@ -50,9 +53,14 @@ def _pages(directory: Path) -> dict[str, str]:
         "reference/checks.md": checks_page(),
         "reference/cost.md": cost_page(),
         "images/overview.svg": overview_picture(),
-        "errors/README.md": error_index(),
-        **{f"errors/{code.code}.md": error_page(code, table) for code in CODES},
     }
+
+
+def error_pages() -> dict[str, str]:
+    """An index and the page of each diagnostic code, by file name."""
+    table = load_backends()
+    pages = {f"{code.code}.md": error_page(code, table) for code in CODES}
+    return {"README.md": error_index(), **pages}
 
 
 def _read(path: Path) -> str | None:

@@ -33,4 +33,4 @@ def checks_page() -> str:
 def _text(rule: Rule) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in rule.kinds)
     code = rule.code.code
-    return f"[{code}](../errors/{code}.md), {rule.severity}: {rule.summary} Of {kinds}."
+    return f"{code}, {rule.severity}: {rule.summary} Of {kinds}."

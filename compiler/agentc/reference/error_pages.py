@@ -1,4 +1,4 @@
-"""The page of a diagnostic code, as Markdown for docs/errors and as text for `agentc explain`.
+"""The page of a diagnostic code, as Markdown for the site and as text for `agentc explain`.
 
 The messages in it are what agentc prints for the example, made when the page is.
 """
@@ -19,7 +19,7 @@ _WIDTH = 88
 
 
 def error_page(code: Code, table: BackendTable) -> str:
-    """docs/errors/AGCnnn.md."""
+    """The page of a code, as Markdown."""
     lines = [_NOTICE, f"# {code.code}: {code.title}", "", *folded(code.explanation), ""]
     example = read_example(code, table)
     if example is None:
@@ -38,7 +38,7 @@ def error_page(code: Code, table: BackendTable) -> str:
 
 
 def error_index() -> str:
-    """docs/errors/README.md: every code, by layer."""
+    """The index of the pages: every code, by layer."""
     lines = [
         _NOTICE,
         "# Diagnostic codes",

@@ -3,7 +3,7 @@
 A function prices six kinds of things, and one of them has a price of its own. Every kind is as
 plausible as the others, and the human says "No" for five of them, so that a question is worth what
 the reference says. Each place has a custom, the kind that it prices in most of its tasks; no text
-tells it, so an agent can only learn it. Why it is so: `docs/design/sweet_rl.md`.
+tells it, so an agent can only learn it. Why it is so: `notes/sweet_rl.md`.
 """
 
 from __future__ import annotations
