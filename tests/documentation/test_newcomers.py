@@ -14,7 +14,13 @@ import pytest
 from agentc.front.read_module import FRONT_PASSES
 from agentc.passes import PASSES
 from agentc.reference import levels as levels_module
-from agentc.reference.architecture import architecture_page, first_sentence, layers_of, with_section
+from agentc.reference.architecture import (
+    architecture_page,
+    first_sentence,
+    layers_of,
+    packages_page,
+    with_section,
+)
 from agentc.reference.architecture_picture import picture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +55,7 @@ def test_what_stands_for_a_word_exists() -> None:
 
 def test_the_page_of_the_architecture_is_current() -> None:
     assert architecture_page(ROOT) == text_of("ARCHITECTURE.md")
+    assert packages_page(ROOT) == text_of("docs/design/packages.md")
     assert picture(layers_of(ROOT)) == text_of("docs/reference/architecture.svg")
 
 

@@ -18,14 +18,14 @@ from agentc.reference.architecture import with_section
 def main() -> None:
     """Follow, then print or write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write it into ARCHITECTURE.md")
+    parser.add_argument("--write", action="store_true", help="write it into notes/roads.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         lines = section(follow(Path(folder)))
     if not arguments.write:
         print("\n".join(lines))
         return
-    page = ROOT / "ARCHITECTURE.md"
+    page = ROOT / "notes" / "roads.md"
     page.write_text(with_section(page.read_text(encoding="utf-8"), "roads", lines), "utf-8")
 
 

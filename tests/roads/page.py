@@ -1,4 +1,4 @@
-"""The roads as the section `roads` of ARCHITECTURE.md. Neighbours: `follow.py`, which finds them,
+"""The roads as the section `roads` of notes/roads.md. Neighbours: `follow.py`, which finds them,
 and `reasons.py`."""
 
 from __future__ import annotations

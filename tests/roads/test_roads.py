@@ -57,5 +57,5 @@ def test_a_program_is_watched(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_page_is_current(tmp_path: Path) -> None:
     """`python -m tests.roads --write` writes it anew."""
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    page = (ROOT / "notes" / "roads.md").read_text(encoding="utf-8")
     assert "\n".join(section(follow(tmp_path))) in page

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from agentc.backend_api import load_backends
-from agentc.reference.architecture import architecture_page, layers_of
+from agentc.reference.architecture import architecture_page, layers_of, packages_page
 from agentc.reference.architecture_picture import picture
 from agentc.reference.check_rules import checks_page
 from agentc.reference.codes import CODES
@@ -47,6 +47,7 @@ def _pages(directory: Path) -> dict[str, str]:
     root = directory.resolve().parent
     return {
         "../ARCHITECTURE.md": architecture_page(root),
+        "design/packages.md": packages_page(root),
         "reference/architecture.svg": picture(layers_of(root)),
         "reference/spec.md": spec_page(),
         "reference/backends.md": backends_page(table),

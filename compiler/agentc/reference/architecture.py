@@ -1,4 +1,4 @@
-"""The generated sections of ARCHITECTURE.md: the levels, and the packages in their layers.
+"""The generated sections of ARCHITECTURE.md (levels, layers, groups) and of docs/design/packages.md.
 
 The layers are those that import-linter holds the code to (pyproject.toml), what a package is for is
 the first sentence of its docstring. `architecture_picture.py` draws both.
@@ -28,12 +28,19 @@ def architecture_page(root: Path) -> str:
     text = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
     sections = {
         "levels": _levels(),
-        "packages": _packages(root / "compiler" / "agentc", layers_of(root)),
+        "layers": _layers(layers_of(root)),
         "backends": _groups(root / "backends" / "agentc_backends"),
     }
     for name, lines in sections.items():
         text = with_section(text, name, lines)
     return text
+
+
+def packages_page(root: Path) -> str:
+    """docs/design/packages.md as it stands, with its table as it should be."""
+    text = (root / "docs" / "design" / "packages.md").read_text(encoding="utf-8")
+    table = _packages(root / "compiler" / "agentc", layers_of(root))
+    return with_section(text, "packages", table)
 
 
 def with_section(text: str, name: str, lines: list[str]) -> str:
@@ -53,6 +60,13 @@ def _levels() -> list[str]:
         passes = ", ".join(f"`{name}`" for name in level.passes)
         made = ", ".join(level.made_by)
         lines.append(f"| {level.name} | `{level.type}` in `{level.where}` | {made} | {passes} |")
+    return lines
+
+
+def _layers(layers: tuple[tuple[str, ...], ...]) -> list[str]:
+    lines = ["| layer | packages |", "|---|---|"]
+    for number, layer in zip(range(len(layers), 0, -1), layers, strict=True):
+        lines.append(f"| {number} | {', '.join(f'`{name}`' for name in layer)} |")
     return lines
 
 
