@@ -1,4 +1,4 @@
-"""The generated sections of ARCHITECTURE.md (levels, layers, groups) and of docs/design/packages.md.
+"""The generated sections of ARCHITECTURE.md (levels, layers, groups) and docs/design/packages.md.
 
 The layers are those that import-linter holds the code to (pyproject.toml), what a package is for is
 the first sentence of its docstring. `architecture_picture.py` draws both.
