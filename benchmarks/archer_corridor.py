@@ -24,19 +24,24 @@ from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 
 from agentc_backends.environments.corridor.exact import DISCOUNT, ExactValues, policy_values
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
-from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
+from agentc_backends.trainers.online_rl.critic import (
+    Critic,
+    CriticSettings,
+    Utterances,
+    critic_step,
+    target_copy,
+)
+from agentc_backends.trainers.online_rl.filtered_bc import best_share
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, actor_step, reply_log_probs
 from agentc_backends.trainers.online_rl.losses import (
     advantage,
     imitation_loss,
     policy_gradient_loss,
+    to_go,
 )
 from agentc_backends.trainers.online_rl.ppo import ClippedPhase, PpoLearner, PpoRules, ValuePhase
-from agentc_backends.trainers.online_rl.reading import CausalReader, Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, ReplayBuffer
-from agentc_backends.trainers.online_rl.returns import best_share, to_go
+from agentc_backends.trainers.online_rl.readers import CausalReader, Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 
 LONGEST = 60
@@ -98,7 +103,7 @@ def learn(
     imitate(policy, seed)
     sampler = Sampler(policy)
     critic = Critic(CausalReader(LlamaModel(shape(64, 1)).eval(), 64))
-    target = slow_copy(critic)
+    target = target_copy(critic)
     learner = torch.optim.Adam(critic.parameters(), lr=1e-3)
     actor = torch.optim.Adam(policy.parameters(), lr=2e-3)
     ppo = ppo_learner(policy, sampler, seed) if method == "ppo" else None
@@ -238,7 +243,7 @@ def learn_by_ppo(
 ) -> None:
     buffer = ReplayBuffer(None, DISCOUNT)
     buffer.add([
-        Played(tuple(PlayedTurn(state(at.room), Text(at.reply), at.reward) for at in episode))
+        Episode(tuple(EpisodeTurn(state(at.room), Text(at.reply), at.reward) for at in episode))
         for episode in fresh
     ])  # fmt: skip
     for phase in ppo.phases:

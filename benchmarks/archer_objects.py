@@ -30,13 +30,18 @@ from agentc_backends.environments.guessing_games.environment import (
 from agentc_backends.environments.guessing_games.games import GAMES
 from agentc_backends.environments.guessing_games.oracles import TableOracle
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
-from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
-from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
-from agentc_backends.trainers.online_rl.reading import CausalReader, Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, key_of, utterances
-from agentc_backends.trainers.online_rl.returns import best_share, to_go
+from agentc_backends.trainers.online_rl.critic import (
+    Critic,
+    CriticSettings,
+    Utterances,
+    critic_step,
+    target_copy,
+)
+from agentc_backends.trainers.online_rl.filtered_bc import best_share
+from agentc_backends.trainers.online_rl.learning import actor_step, reply_log_probs
+from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss, to_go
+from agentc_backends.trainers.online_rl.readers import CausalReader, Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, key_of, utterances
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 
 QUESTIONS, DISCOUNT, NEWEST = 20, 0.95, 240
@@ -78,12 +83,12 @@ class Game:
         self.ids += [*ids, YES if seen.startswith("Yes") else NO]
         self.states.append(len(self.ids))
 
-    def played(self) -> Played:
+    def played(self) -> Episode:
         text = Text(tuple(self.ids))
         turns = zip(self.states, self.said, self.rewards, strict=False)
-        return Played(
+        return Episode(
             tuple(
-                PlayedTurn(TextPrefix(text, at), reply_text(said), reward)
+                EpisodeTurn(TextPrefix(text, at), reply_text(said), reward)
                 for at, said, reward in turns
             )
         )
@@ -167,7 +172,7 @@ def _question_places(game: Game) -> list[int]:
 
 
 def learn_values(
-    critic: Critic, target: Critic, optimiser: Any, kept: Sequence[Played], rng: random.Random
+    critic: Critic, target: Critic, optimiser: Any, kept: Sequence[Episode], rng: random.Random
 ) -> None:
     """V is held to the target critic's Q of the stored reply."""
     settings = CriticSettings(discount=DISCOUNT, target_rate=0.3, value_target="data", clip=1.0)
@@ -186,7 +191,7 @@ def learn_values(
 
 def improve(
     policy: Any, start: Any, optimiser: Any, critic: Critic, sampler: Sampler,
-    kept: Sequence[Played], rng: random.Random, names: tuple[Any, ...], penalty: float,
+    kept: Sequence[Episode], rng: random.Random, names: tuple[Any, ...], penalty: float,
 ) -> None:  # fmt: skip
     """Three steps on a fresh reply in every state of 32 games; their advantages, less a share of
     how far the policy has left its start, less their mean."""
@@ -290,12 +295,12 @@ def learn(method: str, start: Any, seed: int, iterations: int) -> tuple[Any, flo
     policy = copy.deepcopy(start)
     sampler = Sampler(policy)
     critic = Critic(CausalReader(copy.deepcopy(start.model), 64), start=-8.0)
-    target = slow_copy(critic)
+    target = target_copy(critic)
     learner = torch.optim.Adam(critic.parameters(), lr=1e-3)
     actor = torch.optim.Adam(policy.parameters(), lr=2e-4 if method == "archer" else 3e-4)
     rng = random.Random(seed)
     games: list[Game] = []
-    kept: list[Played] = []
+    kept: list[Episode] = []
     agreement = None
     for iteration in range(iterations):
         fresh = [Game(rng.choice(SECRETS)) for _ in range(48)]

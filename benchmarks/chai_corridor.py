@@ -22,9 +22,15 @@ from transformers import LlamaForCausalLM
 
 from agentc_backends.environments.corridor.exact import DISCOUNT, policy_values
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.trainers.online_rl.best_of import BestOf
-from agentc_backends.trainers.online_rl.critic import Critic, critic_over, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
+from agentc_backends.trainers.online_rl.critic import (
+    BestOf,
+    Critic,
+    CriticSettings,
+    Utterances,
+    critic_step,
+    new_critic,
+    target_copy,
+)
 from agentc_backends.trainers.online_rl.sampling import DrawRequest, Sampler
 from benchmarks.archer_corridor import (
     DECODE,
@@ -72,8 +78,8 @@ def learn(
     policy = LlamaForCausalLM(shape(32, 2)).eval()
     imitate(policy, seed)
     sampler = Sampler(policy)
-    critic = critic_over(policy, None, 0.0)
-    target = slow_copy(critic)
+    critic = new_critic(policy, None, 0.0)
+    target = target_copy(critic)
     learner = torch.optim.Adam(critic.parameters(), lr=1e-3)
     choice = BestOf(target, options.candidates)
     turns: list[Turn] = []

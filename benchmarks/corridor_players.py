@@ -13,8 +13,8 @@ from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
 from agentc_backends.environments.corridor.rules import ROOMS, goes_on, outcome
 from agentc_backends.openai_api.chat_text import ChatText
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 
 
@@ -28,7 +28,7 @@ class Players:
         self.decode = Decode(max_tokens=4, ends=ends_of(self.policy, self.tokenizer))
         self._chat = ChatText(str(folder), self.tokenizer)
 
-    def play(self, seed: int, episodes: int, longest: int) -> list[Played]:
+    def play(self, seed: int, episodes: int, longest: int) -> list[Episode]:
         """So many episodes from the first room, of at most `longest` turns; all that was said is
         shown."""
         opening = [
@@ -38,7 +38,7 @@ class Players:
         ]
         said = [[*opening] for _ in range(episodes)]
         rooms: list[int | None] = [0] * episodes
-        turns: list[list[PlayedTurn]] = [[] for _ in range(episodes)]
+        turns: list[list[EpisodeTurn]] = [[] for _ in range(episodes)]
         for step in range(longest):
             going = [number for number, room in enumerate(rooms) if room is not None]
             prompts = [
@@ -55,10 +55,10 @@ class Players:
                 onward = goes_on("corridor", seed * episodes + number, step)
                 found = outcome(rooms[number] or 0, action, goes_on=onward)
                 state = TextPrefix(Text(tuple(prompt)), len(prompt))
-                turns[number].append(PlayedTurn(state, Text(reply.ids), found.reward))
+                turns[number].append(EpisodeTurn(state, Text(reply.ids), found.reward))
                 said[number] += [
                     {"role": "assistant", "content": action},
                     {"role": "user", "content": found.seen},
                 ]
                 rooms[number] = found.room
-        return [Played(tuple(each)) for each in turns]
+        return [Episode(tuple(each)) for each in turns]

@@ -37,8 +37,7 @@ from agentc_backends.engine.engine import Engine, EngineLimits
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText
-from agentc_backends.trainers.online_rl.acting import LivePolicy
-from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.sampling import Decode, LivePolicy, Sampler
 from benchmarks.offline_engine import Replay
 
 _GAME = {

@@ -22,9 +22,8 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step
+from agentc_backends.trainers.online_rl.learning import Row, actor_step, group_by_text, shared_text
 from agentc_backends.trainers.online_rl.losses import policy_gradient_loss
-from agentc_backends.trainers.online_rl.shared_texts import Row, in_texts, lay_out
 
 _ROWS, _VOCABULARY = 512, 512
 
@@ -90,7 +89,9 @@ def _seconds(model: LlamaForCausalLM, rows: Sequence[Row], micro_batch: int) -> 
 
 
 def _tokens(rows: Sequence[Row]) -> int:
-    return sum(len(lay_out([rows[place] for place in text]).ids) for text in in_texts(rows))
+    return sum(
+        len(shared_text([rows[place] for place in text]).ids) for text in group_by_text(rows)
+    )
 
 
 if __name__ == "__main__":

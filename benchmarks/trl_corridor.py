@@ -18,9 +18,9 @@ import torch
 from tests.torch.online_rl.wanderer import wandering_model
 
 from agentc_backends.data.models.checkpoint import settle_libraries
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-from agentc_backends.trainers.online_rl.trl_learner import Algorithm, GroupPhase, TrlLearner
+from agentc_backends.trainers.online_rl.trl import Algorithm, GroupPhase, TrlLearner
 from benchmarks.corridor_players import Players
 
 EPISODES, GROUP, LONGEST, JUDGED = 16, 8, 10, 200

@@ -22,11 +22,15 @@ from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from agentc_backends.data.models.checkpoint import settle_libraries
-from agentc_backends.trainers.online_rl.episode_rows import episode_batch, episode_row
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-from agentc_backends.trainers.online_rl.run_state import read_learner, write_learner
-from agentc_backends.trainers.online_rl.trl_learner import GroupPhase, TrlLearner
+from agentc_backends.trainers.online_rl.state import read_learner, write_learner
+from agentc_backends.trainers.online_rl.trl import (
+    GroupPhase,
+    TrlLearner,
+    episode_batch,
+    episode_row,
+)
 from benchmarks.corridor_players import Players
 
 EPISODES, GROUP, LONGEST, BATCHES, STEPS = 16, 8, 6, 2, 2

@@ -25,13 +25,17 @@ from torch.optim import Adam
 
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.checkpoint import load_tokenizer
-from agentc_backends.trainers.online_rl.actor_step import actor_step
-from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import CriticSettings, Utterances, critic_step
-from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
+from agentc_backends.trainers.online_rl.critic import (
+    Critic,
+    CriticSettings,
+    Utterances,
+    critic_step,
+    target_copy,
+)
+from agentc_backends.trainers.online_rl.filtered_bc import best_share
+from agentc_backends.trainers.online_rl.learning import actor_step
 from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix, whole
-from agentc_backends.trainers.online_rl.returns import best_share
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, load_encoder, whole_text
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
 from benchmarks.archer_released.released import Released
 from benchmarks.archer_released.tiny import WIDTH, Told
@@ -82,7 +86,7 @@ def compare_updates(
     tokenizer = load_tokenizer(str(policy))
     critic = Critic(load_encoder(encoder, tokenizer, "pooler", 512, seed=0)).double()
     _take_heads(critic, agent.critic)
-    target = slow_copy(critic)
+    target = target_copy(critic)
     _take_heads(target, agent.target_critic)
     networks = (ours, critic, target)
     of_critic, of_policy = (
@@ -90,7 +94,7 @@ def compare_updates(
     )
 
     def ids(text: str) -> TextPrefix:
-        return whole(Text(tuple(tokenizer(text)["input_ids"])))
+        return whole_text(Text(tuple(tokenizer(text)["input_ids"])))
 
     rows = told if ways.padding else _of_one_length(told, lambda text: len(ids(text).ids))
     rng = random.Random(0)

@@ -12,10 +12,9 @@ from typing import Any
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
-from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, ReplayBuffer
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, load_encoder
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 from benchmarks.archer_released.released import Released, count_passes
 from benchmarks.archer_released.tiny import OPENING, WIDTH, Told
@@ -90,7 +89,7 @@ def our_spent(
     return Spent(critic_s, _timed(lambda: learner.learn(ACTOR, 0, buffer)), asked)
 
 
-def _tokens_of(game: Sequence[Told], tokenizer: Any) -> Played:
+def _tokens_of(game: Sequence[Told], tokenizer: Any) -> Episode:
     """A state is what was said and answered so far; all are prefixes of one text."""
     ids = [*tokenizer(OPENING)["input_ids"]]
     places = [len(ids)]
@@ -98,9 +97,9 @@ def _tokens_of(game: Sequence[Told], tokenizer: Any) -> Played:
         ids += tokenizer(one.following[len(one.state) :])["input_ids"]
         places.append(len(ids))
     text = Text(tuple(ids))
-    return Played(
+    return Episode(
         tuple(
-            PlayedTurn(
+            EpisodeTurn(
                 TextPrefix(text, at),
                 Text(tuple(tokenizer(one.reply + "\n")["input_ids"])),
                 one.reward,

@@ -20,10 +20,10 @@ ROWS = 10_000
 def main() -> None:
     import torch
 
-    from agentc_backends.trainers.xtuner.on_cpu import accommodate
+    from agentc_backends.trainers.xtuner.on_cpu import patch_torch
 
     if not torch.cuda.is_available():
-        accommodate(torch)
+        patch_torch(torch)
     from meta_model import meta_model
     from transformers import AutoModelForCausalLM
 

@@ -14,8 +14,7 @@ def main() -> None:
     from openrlhf.models import DPOLoss
     from openrlhf.trainer.dpo_trainer import DPOTrainer
 
-    from agentc_backends.trainers.openrlhf.datasets import ScoredPair
-    from agentc_backends.trainers.openrlhf.trainers import PairTrainer, _WeightedLoss
+    from agentc_backends.trainers.openrlhf.trainers import PairTrainer, ScoredPair, _WeightedLoss
 
     torch.manual_seed(0)
     # Two pairs: lengths of the chosen, then of the rejected sides, and of their prompts.

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 from agentc_backends.trainers.common.checkpoints import mark_whole
-from agentc_backends.trainers.openrlhf.checkpoint import without_code
-from agentc_backends.trainers.openrlhf.resume import FOLDER, settle_checkpoints
+from agentc_backends.trainers.openrlhf.checkpoints import (
+    FOLDER,
+    keep_newest_checkpoint,
+    without_code,
+)
 
 
 def checkpoint(work: Path, step: int, whole: bool = True) -> Path:
@@ -24,7 +27,7 @@ def test_only_the_newest_whole_checkpoint_is_kept_and_named(tmp_path: Path) -> N
         checkpoint(tmp_path, step)
     checkpoint(tmp_path, 11, whole=False)
     (tmp_path / FOLDER / "latest").write_text("global_step11")
-    assert settle_checkpoints(tmp_path) == 10
+    assert keep_newest_checkpoint(tmp_path) == 10
     assert [path.name for path in (tmp_path / FOLDER).iterdir() if path.is_dir()] == [
         "global_step10"
     ]
@@ -32,10 +35,10 @@ def test_only_the_newest_whole_checkpoint_is_kept_and_named(tmp_path: Path) -> N
 
 
 def test_nothing_whole_means_from_the_start(tmp_path: Path) -> None:
-    assert settle_checkpoints(tmp_path) == 0
+    assert keep_newest_checkpoint(tmp_path) == 0
     checkpoint(tmp_path, 3, whole=False)
     (tmp_path / FOLDER / "latest").write_text("")
-    assert settle_checkpoints(tmp_path) == 0
+    assert keep_newest_checkpoint(tmp_path) == 0
     assert list((tmp_path / FOLDER).iterdir()) == []
 
 

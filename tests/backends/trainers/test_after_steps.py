@@ -11,7 +11,7 @@ import pytest
 from agentc.program.job import Job
 from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole
 from agentc_backends.trainers.common.step_log import StepLog, keep_steps
-from agentc_backends.trainers.openrlhf.reporting import StepReporter
+from agentc_backends.trainers.openrlhf.session import StepReporter
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from agentc_backends.data.chat.rows import (
 )
 from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.trainers.common.rows import RowChoice, select_rows
-from agentc_backends.trainers.common.step_facts import curve_facts, max_grad_norm, step_facts
+from agentc_backends.trainers.common.step_log import curve_facts, max_grad_norm, step_facts
 
 
 def weights(folder: Path, files: dict[str, dict[str, tuple[str, bytes]]]) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.common.rows import StepSampler
 
 
 @given(

@@ -12,8 +12,8 @@ import pytest
 from tests.backends.conftest import write_job
 
 from agentc.program.job import Job
-from agentc_backends.trainers.common import deadline
-from agentc_backends.trainers.common.saves import SHARE, checkpoint_bytes, first_save_seconds
+from agentc_backends.trainers.common import checkpoints
+from agentc_backends.trainers.common.checkpoints import SHARE, checkpoint_bytes, first_save_seconds
 
 BILLION = 10**9
 
@@ -45,7 +45,7 @@ def model(trained: int, frozen: int = 0, size: int = 4) -> Any:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(deadline, "time", found)
+    monkeypatch.setattr(checkpoints, "time", found)
     return found
 
 
@@ -58,7 +58,7 @@ def train(
     clock: Clock, job: Job, weights: int, *, step_s: float, save_s: float, steps: int
 ) -> list[int]:
     """The steps after which such a training saves."""
-    saves, seen = deadline.Deadline(job), model(weights)
+    saves, seen = checkpoints.Deadline(job), model(weights)
     found = []
     for step in range(1, steps + 1):
         saves.begin_step()
@@ -105,7 +105,7 @@ def test_a_short_training_of_a_large_model_saves_nothing(clock: Clock, job: Job)
 
 def test_a_later_attempt_knows_how_long_a_save_takes(clock: Clock, job: Job) -> None:
     (job.work / "save_seconds.json").write_text(json.dumps(100.0))
-    saves, seen = deadline.Deadline(job), model(1000)
+    saves, seen = checkpoints.Deadline(job), model(1000)
     clock.now += 100.0 / SHARE - 1
     assert not saves.save_due(seen, 1, None)
     clock.now += 2
@@ -113,5 +113,5 @@ def test_a_later_attempt_knows_how_long_a_save_takes(clock: Clock, job: Job) -> 
 
 
 def test_a_spec_may_name_the_steps(clock: Clock, job: Job) -> None:
-    saves = deadline.Deadline(job)
+    saves = checkpoints.Deadline(job)
     assert [step for step in range(1, 10) if saves.save_due(model(1), step, 3)] == [3, 6, 9]

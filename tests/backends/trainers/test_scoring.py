@@ -23,7 +23,7 @@ from agentc_backends.data.models.scored_rows import (
     read_scored_rows,
     write_scored_rows,
 )
-from agentc_backends.trainers.common.kept import keep_model
+from agentc_backends.trainers.common.program import keep_model
 from agentc_backends.trainers.common.scoring import (
     COUNT,
     TOKENS,

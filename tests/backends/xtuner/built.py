@@ -13,10 +13,10 @@ from typing import Any
 def main() -> None:
     import torch
 
-    from agentc_backends.trainers.xtuner.on_cpu import accommodate
+    from agentc_backends.trainers.xtuner.on_cpu import patch_torch
 
     if not torch.cuda.is_available():
-        accommodate(torch)
+        patch_torch(torch)
     from mmengine.config import Config
     from mmengine.optim import build_optim_wrapper
     from mmengine.registry import PARAM_SCHEDULERS

@@ -14,7 +14,7 @@ from agentc_backends.trainers.xtuner.conversion import (
     older_config,
     older_tokenizer,
 )
-from agentc_backends.trainers.xtuner.training import iterations_of, last_error, newest_checkpoint
+from agentc_backends.trainers.xtuner.job_sft import iterations_of, last_error, newest_checkpoint
 
 
 def test_positions_and_types_of_a_newer_configuration_survive() -> None:

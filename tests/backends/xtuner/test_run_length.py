@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from agentc_backends.data.chat.rows import RowsError, Side
-from agentc_backends.trainers.common.order import StepSampler
-from agentc_backends.trainers.xtuner.order import RowOrder
-from agentc_backends.trainers.xtuner.packing import packed_sequences
-from agentc_backends.trainers.xtuner.schedule import BY_TIME, START_FACTOR, length_of, schedulers
+from agentc_backends.trainers.common.rows import StepSampler
+from agentc_backends.trainers.xtuner.schedule import (
+    BY_TIME,
+    START_FACTOR,
+    RowOrder,
+    length_of,
+    packed_sequences,
+    schedulers,
+)
 
 SETTINGS: dict[str, Any] = {
     "batch_size": 1,

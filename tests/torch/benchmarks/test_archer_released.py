@@ -22,7 +22,7 @@ from benchmarks.archer_released.ways import jointly_clipped, padded, unseen
 from torch import nn
 from transformers import GPT2Config, GPT2Model
 
-from agentc_backends.trainers.online_rl.shared_texts import reply_states
+from agentc_backends.trainers.online_rl.learning import reply_states
 
 CHECKOUT = os.environ.get("ARCHER_CHECKOUT")
 FILLER = 5

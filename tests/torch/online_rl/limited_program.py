@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.trainers.common.deadline import Deadline
+from agentc_backends.trainers.common.checkpoints import Deadline
 from agentc_backends.trainers.online_rl.job_online import train
 
 

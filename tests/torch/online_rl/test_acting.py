@@ -10,10 +10,14 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step, reply_log_probs
+from agentc_backends.trainers.online_rl.learning import (
+    actor_step,
+    group_by_text,
+    reply_log_probs,
+    shared_text,
+)
 from agentc_backends.trainers.online_rl.losses import policy_gradient_loss
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
-from agentc_backends.trainers.online_rl.shared_texts import in_texts, lay_out
 
 STOP = 2
 DECODE = Decode(max_tokens=8, ends=frozenset({STOP}))
@@ -95,8 +99,8 @@ def test_replies_of_one_conversation_are_read_in_one_text(kind: str) -> None:
         ([5, 6, 7], [12, 13, STOP]),  # as another branch
         (talk[:7], [11, 4, 4, 4, 4, 4, 4, STOP]),  # the longest text
     ]
-    assert sorted(map(sorted, in_texts(rows))) == [[0, 1, 2, 4, 5, 6, 7], [3]]
-    laid = lay_out([rows[place] for place in in_texts(rows)[0]])
+    assert sorted(map(sorted, group_by_text(rows))) == [[0, 1, 2, 4, 5, 6, 7], [3]]
+    laid = shared_text([rows[place] for place in group_by_text(rows)[0]])
     assert (len(laid.ids), laid.branches) == (18, [(15, 16, 7), (16, 18, 3)])
     found, mask = reply_log_probs(policy, rows)
     weights = torch.tensor([1.0, -2.0, 0.5, 1.5, -1.0, 3.0, 0.25, -0.75])

@@ -10,9 +10,8 @@ import pytest
 import torch
 from tests.torch.online_rl.test_ppo import EPISODES, buffer_of, conversation, small_policy
 
-from agentc_backends.trainers.online_rl.actor_step import reply_log_probs
 from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, reply_log_probs
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
 CRITIC = CriticPhase(

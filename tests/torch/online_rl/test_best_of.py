@@ -7,18 +7,22 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from agentc_backends.trainers.online_rl.best_of import BestOf, best_of
-from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import (
+from agentc_backends.trainers.online_rl.critic import (
+    BestOf,
+    Critic,
     CriticSettings,
     Utterances,
     critic_losses,
+    index_of_best,
+    target_copy,
 )
-from agentc_backends.trainers.online_rl.reading import Reader, Text, TextPrefix, whole
+from agentc_backends.trainers.online_rl.readers import Reader, Text, TextPrefix, whole_text
 
-STATES = [whole(Text((3, 4))), whole(Text((5,))), whole(Text((3, 4)))]
-SAID = [whole(Text((6,))), whole(Text((7, 8))), whole(Text((9,)))]
-DRAWN = [whole(Text(ids)) for ids in ((6,), (8,), (7, 8), (6, 6), (9,), (9,), (8,), (7,), (6, 9))]
+STATES = [whole_text(Text((3, 4))), whole_text(Text((5,))), whole_text(Text((3, 4)))]
+SAID = [whole_text(Text((6,))), whole_text(Text((7, 8))), whole_text(Text((9,)))]
+DRAWN = [
+    whole_text(Text(ids)) for ids in ((6,), (8,), (7, 8), (6, 6), (9,), (9,), (8,), (7,), (6, 9))
+]
 
 
 class Table(Reader):
@@ -37,7 +41,7 @@ class Table(Reader):
 
 def critics(seed: int = 0) -> tuple[Critic, Critic]:
     """One critic, and a slow copy of another."""
-    return Critic(Table(seed), 8), slow_copy(Critic(Table(seed + 1), 8))
+    return Critic(Table(seed), 8), target_copy(Critic(Table(seed + 1), 8))
 
 
 def q_of(critic: Critic, state: TextPrefix, reply: TextPrefix) -> tuple[float, float]:
@@ -48,11 +52,11 @@ def q_of(critic: Critic, state: TextPrefix, reply: TextPrefix) -> tuple[float, f
 
 def test_the_highest_of_each_row_and_of_equal_ones_the_first() -> None:
     draws_by_rows = torch.tensor([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0]])
-    assert best_of(draws_by_rows.T).tolist() == [0, 1]
+    assert index_of_best(draws_by_rows.T).tolist() == [0, 1]
     wide = torch.zeros(3, 1000)
     wide[1, [400, 700]] = 1.0
     wide[2, 999] = 1.0
-    assert best_of(wide).tolist() == [0, 400, 999]
+    assert index_of_best(wide).tolist() == [0, 400, 999]
 
 
 def test_the_pick_is_the_highest_by_the_smaller_head() -> None:

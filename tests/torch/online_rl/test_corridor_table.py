@@ -14,7 +14,7 @@ from tests.torch.online_rl.corridor import EXACT_Q, EXACT_V, Every, every
 from torch import nn
 
 from agentc_backends.environments.corridor.exact import DISCOUNT
-from agentc_backends.trainers.online_rl.critic import follow, slow_copy
+from agentc_backends.trainers.online_rl.critic import polyak_update, target_copy
 from agentc_backends.trainers.online_rl.losses import Twin, bellman_targets, critic_loss
 
 EXPECTED = {
@@ -43,13 +43,13 @@ def trained(
     steps: Iterable[int],
     data: Every,
     of: Callable[[Twin], Twin] = lambda values: values,
-    follower: Callable[[nn.Module, nn.Module, float], None] = follow,
+    follower: Callable[[nn.Module, nn.Module, float], None] = polyak_update,
     second: float = 0.0,
 ) -> dict[int, Table]:
     """The table after so many steps. Rates are such that a step is half the way to the mean of its
     targets: a Q has a twelfth of the rows, a V a quarter."""
     table = Table(second)
-    target = slow_copy(table)  # type: ignore[arg-type]
+    target = target_copy(table)  # type: ignore[arg-type]
     optimiser = torch.optim.SGD(
         [{"params": table.qs.parameters(), "lr": 3.0}, {"params": table.vs.parameters(), "lr": 1.0}]
     )
@@ -65,7 +65,7 @@ def trained(
         optimiser.step()
         follower(target, table, 0.1)
         if step in set(steps):
-            found[step] = slow_copy(table)  # type: ignore[arg-type]
+            found[step] = target_copy(table)  # type: ignore[arg-type]
     return found  # type: ignore[return-value]
 
 
@@ -92,7 +92,7 @@ def test_twins_learn_apart() -> None:
 
 
 def _backwards(target: nn.Module, online: nn.Module, rate: float) -> None:
-    follow(online, target, rate)
+    polyak_update(online, target, rate)
 
 
 @pytest.mark.parametrize("fault", ["an end is ignored", "replies are the data's", "the copy leads"])

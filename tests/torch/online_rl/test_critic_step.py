@@ -12,15 +12,16 @@ from transformers import LlamaConfig, LlamaModel, RobertaConfig, RobertaModel
 
 from agentc_backends.environments.corridor.exact import DISCOUNT
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.trainers.online_rl.critic import Critic, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import (
+from agentc_backends.trainers.online_rl.critic import (
+    Critic,
     CriticSettings,
     Utterances,
     ValueTarget,
     critic_losses,
     critic_step,
+    target_copy,
 )
-from agentc_backends.trainers.online_rl.reading import CausalReader, EncoderReader, Text, TextPrefix
+from agentc_backends.trainers.online_rl.readers import CausalReader, EncoderReader, Text, TextPrefix
 
 
 def whole(text: str) -> TextPrefix:
@@ -69,7 +70,7 @@ def drawn(rng: random.Random, number: int) -> Utterances:
 def train(seed: int, steps: int, value_target: ValueTarget) -> Critic:
     torch.manual_seed(seed)
     critic = Critic(encoder())
-    target = slow_copy(critic)
+    target = target_copy(critic)
     optimiser = torch.optim.Adam(critic.parameters(), lr=1e-3)
     settings = CriticSettings(
         discount=DISCOUNT, target_rate=0.1, value_target=value_target, expectile=0.9, clip=10
@@ -148,7 +149,7 @@ def test_an_encoder_reads_a_text_alike_in_any_company(pool: str) -> None:
 def test_a_step_moves_the_critic_and_a_tenth_of_it_the_copy() -> None:
     torch.manual_seed(0)
     critic = Critic(causal(), hidden=16, start=-8.0)
-    target = slow_copy(critic)
+    target = target_copy(critic)
     before = [each.clone() for each in target.parameters()]
     batch = drawn(random.Random(0), 8)
     said = critic.v(critic.read(batch.states)).first.detach()
@@ -176,7 +177,7 @@ def test_only_the_policys_value_target_needs_replies_of_it() -> None:
     kinds: Sequence[ValueTarget] = ("data", "return", "expectile")
     for kind in kinds:
         settings = CriticSettings(discount=0.9, target_rate=0.1, value_target=kind)
-        assert critic_losses(critic, slow_copy(critic), bare, settings).total > 0
+        assert critic_losses(critic, target_copy(critic), bare, settings).total > 0
     settings = CriticSettings(discount=0.9, target_rate=0.1)
     with pytest.raises(ValueError, match="needs replies of the policy for each state"):
-        critic_losses(critic, slow_copy(critic), bare, settings)
+        critic_losses(critic, target_copy(critic), bare, settings)

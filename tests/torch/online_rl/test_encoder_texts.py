@@ -19,8 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.engine.checkpoint import load_tokenizer
-from agentc_backends.trainers.online_rl.encoder_texts import load_encoder
-from agentc_backends.trainers.online_rl.reading import Text, whole
+from agentc_backends.trainers.online_rl.readers import Text, load_encoder, whole_text
 
 TEXT = "a dark kitchen, and old cellar stairs that go down and down to another door"
 
@@ -44,7 +43,7 @@ def test_it_reads_the_words_of_a_conversation(model: Path, encoder: Path) -> Non
     prompt = policy.apply_chat_template(asked, tokenize=True, return_dict=False)
     reader = load_encoder(encoder, policy, "pooler", 32, seed=0)
     with torch.no_grad():
-        (found,) = reader([whole(Text(tuple(prompt)))])
+        (found,) = reader([whole_text(Text(tuple(prompt)))])
     words = policy.decode(prompt, skip_special_tokens=True)
     tokenizer, other = (
         AutoTokenizer.from_pretrained(str(encoder)),

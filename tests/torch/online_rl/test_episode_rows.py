@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agentc_backends.trainers.online_rl.episode_rows import episode_batch, episode_row
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn
+from agentc_backends.trainers.online_rl.trl import episode_batch, episode_row
 
 
-def played(*turns: tuple[tuple[int, ...], tuple[int, ...], float]) -> Played:
+def played(*turns: tuple[tuple[int, ...], tuple[int, ...], float]) -> Episode:
     """Turns as (prompt, reply, reward)."""
-    return Played(
+    return Episode(
         tuple(
-            PlayedTurn(TextPrefix(Text(prompt), len(prompt)), Text(reply), reward)
+            EpisodeTurn(TextPrefix(Text(prompt), len(prompt)), Text(reply), reward)
             for prompt, reply, reward in turns
         )
     )

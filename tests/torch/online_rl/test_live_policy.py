@@ -24,8 +24,7 @@ from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText
-from agentc_backends.trainers.online_rl.acting import LivePolicy
-from agentc_backends.trainers.online_rl.sampling import Decode, DrawSteps, Sampler
+from agentc_backends.trainers.online_rl.sampling import Decode, DrawSteps, LivePolicy, Sampler
 
 _TESTS = Path(__file__).parents[2]
 sys.path[:0] = [str(_TESTS / "torch" / "transformers_server"), str(_TESTS / "backends" / "servers")]

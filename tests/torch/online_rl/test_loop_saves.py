@@ -19,11 +19,11 @@ from torch.optim import Optimizer
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.failures import OutOfTimeError
-from agentc_backends.trainers.common import deadline
+from agentc_backends.trainers.common import checkpoints
 from agentc_backends.trainers.online_rl import loop
-from agentc_backends.trainers.online_rl.loop import Beginning, Run, RunSchedule
+from agentc_backends.trainers.online_rl.loop import Run, RunSchedule
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-from agentc_backends.trainers.online_rl.run_files import RunFiles
+from agentc_backends.trainers.online_rl.state import RunFiles, RunStart
 
 HOUR = 3600.0
 
@@ -62,7 +62,7 @@ class LongPhases:
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Run]:
     """A run in one folder, whose phase of that number is cut off."""
     clock = Clock()
-    for module in (loop, deadline):
+    for module in (loop, checkpoints):
         monkeypatch.setattr(module, "time", clock)
     job = Job(make_job(tmp_path, "offline_rl", {}, {}))
 
@@ -76,7 +76,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Ru
             files=RunFiles(job.work, 1),
             folder=job.work,
             keep_policy=lambda folder: None,
-            begun=Beginning(),
+            begun=RunStart(),
         )
 
     return begin
@@ -100,6 +100,6 @@ def test_a_measured_save_takes_the_place_of_what_is_thought(begun: Callable[[int
     again = begun(1)
     with pytest.raises(OutOfTimeError):
         asyncio.run(again.go())
-    thought = deadline.prior_seconds(again.saved_modules)
+    thought = checkpoints.prior_seconds(again.saved_modules)
     assert thought >= 10
     assert again.save_seconds() != thought

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from agentc_backends.trainers.online_rl.filtered_bc import best_share, filter_warning
 from agentc_backends.trainers.online_rl.losses import (
     Twin,
     advantage,
@@ -21,14 +22,10 @@ from agentc_backends.trainers.online_rl.losses import (
     expectile_critic_loss,
     expectile_loss,
     generalised_advantages,
+    group_advantages,
     imitation_loss,
     policy_gradient_loss,
-)
-from agentc_backends.trainers.online_rl.returns import (
-    best_share,
-    group_advantages,
     to_go,
-    unfiltered,
 )
 
 Q = Twin(torch.tensor([0.5, -1.0]), torch.tensor([0.2, -0.5]))
@@ -150,15 +147,15 @@ def test_a_filter_that_lets_all_through_is_told() -> None:
         cutoff, best = best_share(returns, share)
         actor = {"cutoff": cutoff, "imitated": float(len(best)), "kept": float(len(returns))}
         curve.append({"actor": actor})
-        assert unfiltered(curve[-1:] * 3, share) == (None if share == 0.05 else (
+        assert filter_warning(curve[-1:] * 3, share) == (None if share == 0.05 else (
             "in 3 of 3 iterations more than twice the best 10% of episodes were imitated, 100 of "
             "100 in the last of them: so many have a return of at least 0. Set `keep_share` below "
             "the share of episodes that reach more"
         ))  # fmt: skip
-    assert unfiltered(curve, 0.1) is None, "one of two"
-    assert unfiltered([], 0.1) is None
+    assert filter_warning(curve, 0.1) is None, "one of two"
+    assert filter_warning([], 0.1) is None
     few = {"actor": {"cutoff": 0.0, "imitated": 9.0, "kept": 9.0}}
-    assert unfiltered([few], 0.1) is None, "a tenth of nine is none"
+    assert filter_warning([few], 0.1) is None, "a tenth of nine is none"
 
 
 def test_advantages_within_a_group() -> None:

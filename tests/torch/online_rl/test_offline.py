@@ -29,20 +29,23 @@ from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
 from agentc_backends.environments.corridor.exact import policy_values
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.trainers.online_rl.actor_step import reply_log_probs
-from agentc_backends.trainers.online_rl.archer import CriticPhase
-from agentc_backends.trainers.online_rl.backend_offline import OFFLINE_ARCHER
-from agentc_backends.trainers.online_rl.learner import Learning
-from agentc_backends.trainers.online_rl.offline_archer import (
+from agentc_backends.trainers.online_rl.archer import (
+    CriticPhase,
     OfflineActorPhase,
     OfflineArcherLearner,
 )
-from agentc_backends.trainers.online_rl.played import decoded, played_of
-from agentc_backends.trainers.online_rl.reading import Text, whole
-from agentc_backends.trainers.online_rl.recorded import recorded
-from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
-from agentc_backends.trainers.online_rl.run_state import read_learner
+from agentc_backends.trainers.online_rl.backend import OFFLINE_ARCHER
+from agentc_backends.trainers.online_rl.learning import Learning, reply_log_probs
+from agentc_backends.trainers.online_rl.readers import Text, whole_text
+from agentc_backends.trainers.online_rl.replay import (
+    ReplayBuffer,
+    decode_turns,
+    episode_of_row,
+    key_of,
+    tokenise_episodes,
+)
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.state import read_learner
 
 PROGRAM = "agentc_backends.trainers.online_rl.job_offline"
 SPEC = """
@@ -201,9 +204,9 @@ def test_a_step_imitates_by_what_the_critic_thinks(
     temperature: float, most: float | None, model: Path
 ) -> None:
     """The loss by hand: -mean of exp(A / T), at most `clip_weight`, times the log-probability."""
-    rows = recorded(wandering(6), load_encoder(model), "sum", 256).rows
+    rows = tokenise_episodes(wandering(6), load_encoder(model), "sum", 256).rows
     buffer = ReplayBuffer(1000, 0.9)
-    buffer.add([*map(played_of, rows)])
+    buffer.add([*map(episode_of_row, rows)])
     learner = learner_of(model, {}, {"temperature": temperature, "clip_weight": most})
     batch = buffer.draw(16, key_of(3, "imitate", 7, 0))
     with torch.no_grad():
@@ -228,8 +231,10 @@ LEARNING = "lr: 1e-3, updates: 50, batch: 128, target_rate: 0.1, max_grad_norm: 
 
 def state_of(rows: Sequence[Mapping[str, Any]], model: Path, room: str) -> Any:
     """What the policy is shown in a room, in tokens, out of the data themselves."""
-    for row, found in zip(rows, recorded(rows, load_encoder(model), "sum", 256).rows, strict=True):
-        for turn, said in enumerate(decoded(found["turn_tokens"])):
+    for row, found in zip(
+        rows, tokenise_episodes(rows, load_encoder(model), "sum", 256).rows, strict=True
+    ):
+        for turn, said in enumerate(decode_turns(found["turn_tokens"])):
             if row["messages"][row["prompt_length"] - 1 + 2 * turn]["content"] == room:
                 return said.prompt
     raise AssertionError(f"nobody was in {room}")
@@ -249,7 +254,7 @@ def test_the_critic_of_a_job_comes_near_the_best_that_the_data_hold(
     learner = learner_of(model, {}, {})
     read_learner(root / "data" / "state", learner)
     with torch.no_grad():  # the slow copy wavers less
-        states = [whole(Text(state_of(rows[:400], model, room))) for room in ROOMS]
+        states = [whole_text(Text(state_of(rows[:400], model, room))) for room in ROOMS]
         found = learner.target.v(learner.target.read(states)).first
     assert (found - torch.tensor(EXPECTILE_V)).abs().max() < 0.25
     assert (found - torch.tensor(UNIFORM_V)).min() > 3

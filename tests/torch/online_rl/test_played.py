@@ -6,30 +6,34 @@ import pytest
 
 pytest.importorskip("torch")
 
-from agentc_backends.trainers.online_rl.acting import Said
-from agentc_backends.trainers.online_rl.played import (
-    coded,
-    decoded,
-    played_of,
+from agentc_backends.trainers.online_rl.replay import (
+    decode_turns,
+    encode_turns,
+    episode_of_row,
     turn_rewards,
     with_turns,
 )
+from agentc_backends.trainers.online_rl.sampling import TurnTokens
 
 GROWING = [
-    Said((1, 2), (3, 0), False),
-    Said((1, 2, 3, 4), (5, 6), True),
-    Said((1, 2, 3, 4, 5), (7,), False),
+    TurnTokens((1, 2), (3, 0), False),
+    TurnTokens((1, 2, 3, 4), (5, 6), True),
+    TurnTokens((1, 2, 3, 4, 5), (7,), False),
 ]
-ANEW = [Said((1, 2, 3), (9,), False), Said((1, 2, 8, 8), (9,), False), Said((1,), (0,), False)]
+ANEW = [
+    TurnTokens((1, 2, 3), (9,), False),
+    TurnTokens((1, 2, 8, 8), (9,), False),
+    TurnTokens((1,), (0,), False),
+]
 
 
 @pytest.mark.parametrize("said", [GROWING, ANEW, []])
-def test_tokens_come_back(said: list[Said]) -> None:
-    assert decoded(coded(said)) == said
+def test_tokens_come_back(said: list[TurnTokens]) -> None:
+    assert decode_turns(encode_turns(said)) == said
 
 
 def test_a_conversation_grows_by_what_is_new() -> None:
-    assert [turn["added"] for turn in coded(GROWING)] == [(1, 2), (3, 4), (5,)]
+    assert [turn["added"] for turn in encode_turns(GROWING)] == [(1, 2), (3, 4), (5,)]
 
 
 def row(rewards: list[float], reward: float) -> dict[str, object]:
@@ -59,11 +63,11 @@ def test_what_turns_earn_sums_to_the_reward(
 
 def test_states_of_one_conversation_are_prefixes_of_one_text() -> None:
     told = with_turns(row([-1, -1, 0], -2), GROWING, "sum")
-    turns = played_of(told).turns
+    turns = episode_of_row(told).turns
     assert [turn.state.ids for turn in turns] == [one.prompt for one in GROWING]
     assert len({id(turn.state.text) for turn in turns}) == 1
     assert [turn.reply.ids for turn in turns] == [one.reply for one in GROWING]
-    apart = played_of(with_turns(row([-1, -1, 0], -2), ANEW, "sum")).turns
+    apart = episode_of_row(with_turns(row([-1, -1, 0], -2), ANEW, "sum")).turns
     assert [turn.state.ids for turn in apart] == [one.prompt for one in ANEW]
 
 

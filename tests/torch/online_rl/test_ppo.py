@@ -12,19 +12,24 @@ import torch
 from benchmarks.archer_corridor import learn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.trainers.online_rl.actor_step import reply_chances, reply_log_probs
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
+from agentc_backends.trainers.online_rl.learning import (
+    ACTOR,
+    Learning,
+    reply_log_probs,
+    reply_log_probs_and_entropy,
+)
 from agentc_backends.trainers.online_rl.ppo import (
     ClippedPhase,
     PpoLearner,
     PpoRules,
+    TokenValues,
     ValuePhase,
     minibatches,
+    token_advantages,
 )
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, ReplayBuffer
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
-from agentc_backends.trainers.online_rl.token_values import TokenValues, token_advantages
 
 CRITIC = "critic"
 VALUES = ValuePhase(lr=1e-3, batch=4, hidden=None, start=-3.0, max_grad_norm=1.0, discount=0.9)
@@ -44,7 +49,7 @@ def small_policy() -> Any:
     return LlamaForCausalLM(config).eval()
 
 
-def conversation(first: int, replies: list[tuple[int, ...]], rewards: list[float]) -> Played:
+def conversation(first: int, replies: list[tuple[int, ...]], rewards: list[float]) -> Episode:
     """Each turn shows all before it and one token more."""
     ids: tuple[int, ...] = (first,)
     turns = []
@@ -52,8 +57,10 @@ def conversation(first: int, replies: list[tuple[int, ...]], rewards: list[float
         turns.append((ids, reply, reward))
         ids = (*ids, *reply, 30 + first)
     text = Text(ids)
-    return Played(
-        tuple(PlayedTurn(TextPrefix(text, len(at)), Text(reply), each) for at, reply, each in turns)
+    return Episode(
+        tuple(
+            EpisodeTurn(TextPrefix(text, len(at)), Text(reply), each) for at, reply, each in turns
+        )
     )
 
 
@@ -80,7 +87,7 @@ def learner(
     return PpoLearner(learning, values, actor, rules)
 
 
-def buffer_of(*played: Played) -> ReplayBuffer:
+def buffer_of(*played: Episode) -> ReplayBuffer:
     buffer = ReplayBuffer(None, 0.9)
     buffer.add(played)
     return buffer
@@ -142,7 +149,7 @@ def test_values_stand_before_their_tokens() -> None:
 def test_entropies_are_those_of_what_tokens_are_drawn_from() -> None:
     policy = small_policy()
     rows = [((1, 2), (5, 6, 7)), ((3,), (4,))]
-    log_probs, mask, entropy = reply_chances(policy, rows)
+    log_probs, mask, entropy = reply_log_probs_and_entropy(policy, rows)
     torch.testing.assert_close(log_probs, reply_log_probs(policy, rows)[0])
     logits = policy(input_ids=torch.tensor([[1, 2, 5, 6]])).logits[0, 1:]
     expected = torch.distributions.Categorical(logits=logits).entropy()
@@ -254,7 +261,7 @@ def test_minibatches_hold_everything_once_and_none_is_small() -> None:
 
 def test_nothing_played_is_said() -> None:
     with pytest.raises(ValueError, match="nothing was played"):
-        learner(small_policy()).learn(ACTOR, 0, buffer_of(Played(())))
+        learner(small_policy()).learn(ACTOR, 0, buffer_of(Episode(())))
 
 
 @pytest.mark.long

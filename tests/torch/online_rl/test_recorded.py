@@ -26,10 +26,12 @@ from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText
-from agentc_backends.trainers.online_rl.acting import LivePolicy, Said
-from agentc_backends.trainers.online_rl.played import decoded, played_of
-from agentc_backends.trainers.online_rl.recorded import recorded
-from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.replay import (
+    decode_turns,
+    episode_of_row,
+    tokenise_episodes,
+)
+from agentc_backends.trainers.online_rl.sampling import Decode, LivePolicy, Sampler, TurnTokens
 
 CONTEXT = 256
 ATTEMPTS = [
@@ -47,9 +49,9 @@ def encoder(model: Path) -> Encoder:
     return load_encoder(model)
 
 
-def said_of(row: Mapping[str, Any], encoder: Encoder) -> list[Said]:
-    [found] = recorded([row], encoder, "sum", CONTEXT).rows
-    return decoded(found["turn_tokens"])
+def said_of(row: Mapping[str, Any], encoder: Encoder) -> list[TurnTokens]:
+    [found] = tokenise_episodes([row], encoder, "sum", CONTEXT).rows
+    return decode_turns(found["turn_tokens"])
 
 
 @pytest.mark.parametrize("memory", ["all", "last"])
@@ -98,13 +100,13 @@ def test_replies_are_the_tokens_that_supervised_training_trains(
         trained = []
         for side in encode_rows(encoder, [row], rules)[0]:
             trained += [token for token, on in zip(side.ids, side.trained, strict=True) if on]
-        [found] = recorded([row], encoder, "sum", 2048).rows
-        said = decoded(found["turn_tokens"])
+        [found] = tokenise_episodes([row], encoder, "sum", 2048).rows
+        said = decode_turns(found["turn_tokens"])
         assert [token for one in said for token in one.reply] == trained
         assert [one.cut for one in said] == [False] * (row["turns"] - 1) + [True]
         assert found["turn_rewards"] == row["rewards"]
         if memory == "all":  # all states are read in one pass
-            assert len({id(turn.state.text) for turn in played_of(found).turns}) == 1
+            assert len({id(turn.state.text) for turn in episode_of_row(found).turns}) == 1
 
 
 def test_a_reply_of_which_a_part_was_seen_is_whole(encoder: Encoder) -> None:
@@ -123,22 +125,22 @@ def test_what_is_left_out_is_counted(encoder: Encoder) -> None:
     rows[1] |= {"forgotten": 2}
     rows[2]["messages"][-1] |= {"content": "", "cut": True}
     rows[3] |= {"messages": rows[3]["messages"][:3], "turns": 0, "rewards": [], "end": "overflow"}
-    found = recorded(rows, encoder, "sum", CONTEXT)
+    found = tokenise_episodes(rows, encoder, "sum", CONTEXT)
     assert [row["id"] for row in found.rows] == [rows[4]["id"]]
     left = found.errors_left_out, found.forgotten_left_out, found.wordless_left_out
     assert left == (1, 1, 2)
     with pytest.raises(FatalError, match="of 4, 1 ended in an infrastructure error, 1 had turns"):
-        recorded(rows[:4], encoder, "sum", CONTEXT)
+        tokenise_episodes(rows[:4], encoder, "sum", CONTEXT)
 
 
 def test_rewards_of_another_kind_and_turns_without_room_are_refused(encoder: Encoder) -> None:
     rows = wandering(3)
     with pytest.raises(FatalError, match="`rewards: latest` its turns make it"):
-        recorded(rows, encoder, "latest", CONTEXT)
+        tokenise_episodes(rows, encoder, "latest", CONTEXT)
     # What a reply without an action has cost, no step says.
-    [penalised] = recorded(
+    [penalised] = tokenise_episodes(
         [{**rows[0], "invalid": 1, "reward": -100.0}], encoder, "sum", CONTEXT
     ).rows
     assert sum(penalised["turn_rewards"]) == pytest.approx(-100)
     with pytest.raises(FatalError, match="and the model reads 20; take a model with a longer"):
-        recorded(rows, encoder, "sum", 20)
+        tokenise_episodes(rows, encoder, "sum", 20)

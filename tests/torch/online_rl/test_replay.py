@@ -6,24 +6,24 @@ from collections import Counter
 
 import pytest
 
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import (
-    Played,
-    PlayedTurn,
+    Episode,
+    EpisodeTurn,
     ReplayBuffer,
     key_of,
     utterances,
 )
 
 
-def episode(first: int, rewards: list[float], after: int | None = None) -> Played:
+def episode(first: int, rewards: list[float], after: int | None = None) -> Episode:
     """States are 1, 3, 5... tokens of one text; each reply is one token."""
     text = Text(tuple(range(first, first + 2 * len(rewards) + 1)))
     turns = tuple(
-        PlayedTurn(TextPrefix(text, 2 * place + 1), Text((first + 2 * place + 1,)), reward)
+        EpisodeTurn(TextPrefix(text, 2 * place + 1), Text((first + 2 * place + 1,)), reward)
         for place, reward in enumerate(rewards)
     )
-    return Played(turns, None if after is None else TextPrefix(text, after))
+    return Episode(turns, None if after is None else TextPrefix(text, after))
 
 
 def test_tuples_of_an_episode() -> None:

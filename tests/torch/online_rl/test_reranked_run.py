@@ -35,9 +35,8 @@ from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText
-from agentc_backends.trainers.online_rl.acting import LivePolicy
-from agentc_backends.trainers.online_rl.run_critic import read_critic
-from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.publishing import read_critic
+from agentc_backends.trainers.online_rl.sampling import Decode, LivePolicy, Sampler
 
 sys.path.append(str(Path(__file__).parents[2] / "backends" / "servers"))
 

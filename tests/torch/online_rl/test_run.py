@@ -31,7 +31,7 @@ from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO
-from agentc_backends.trainers.online_rl.played import decoded
+from agentc_backends.trainers.online_rl.replay import decode_turns
 from agentc_backends.trainers.online_rl.trl_backend import TRL
 
 PROGRAM = "agentc_backends.trainers.online_rl.job_online"
@@ -226,7 +226,7 @@ def test_each_reply_was_shown_the_last_observation_alone(
     assert max(row["turns"] for row in rows) > 2
     for row in rows:
         messages, opening = row["messages"], row["prompt_length"]
-        for turn, said in enumerate(decoded(row["turn_tokens"])):
+        for turn, said in enumerate(decode_turns(row["turn_tokens"])):
             shown = [*messages[: opening - 1], messages[opening - 1 + 2 * turn]]
             asked = chat.encode(shown, add_generation_prompt=True, continue_final_message=False)
             assert list(said.prompt) == asked

@@ -15,13 +15,12 @@ from torch import Tensor
 
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.checkpoint import load_tokenizer
-from agentc_backends.trainers.online_rl.actor_step import actor_step
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix
-from agentc_backends.trainers.online_rl.replay import Played, PlayedTurn, ReplayBuffer
-from agentc_backends.trainers.online_rl.run_state import read_learner, write_learner
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, actor_step
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
+from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
-from agentc_backends.trainers.online_rl.trl_learner import GroupPhase, TrlLearner
+from agentc_backends.trainers.online_rl.state import read_learner, write_learner
+from agentc_backends.trainers.online_rl.trl import GroupPhase, TrlLearner
 
 RETURNS = (-3.0, -5.0, -20.0, -20.0)
 DEVIATIONS = [9.0, 7.0, -8.0, -8.0]
@@ -54,7 +53,7 @@ def learner(folder: Path, micro_batch: int = 4, **changes: Any) -> tuple[Any, Tr
     return policy, TrlLearner(learning, GroupPhase(**told))
 
 
-def episodes(iteration: int = 0, returns: Sequence[float] = RETURNS) -> list[Played]:
+def episodes(iteration: int = 0, returns: Sequence[float] = RETURNS) -> list[Episode]:
     """Of two turns each, of several lengths, with the environment's words between."""
     found = []
     for number, worth in enumerate(returns):
@@ -62,15 +61,15 @@ def episodes(iteration: int = 0, returns: Sequence[float] = RETURNS) -> list[Pla
         said, heard = (40 + iteration, 41), (50, 51 + number, 52)
         text = Text((*opening, *said, *heard))
         found.append(
-            Played((
-                PlayedTurn(TextPrefix(text, len(opening)), Text(said), 0.0),
-                PlayedTurn(TextPrefix(text, len(text.ids)), Text((60 + number, 5)), worth),
+            Episode((
+                EpisodeTurn(TextPrefix(text, len(opening)), Text(said), 0.0),
+                EpisodeTurn(TextPrefix(text, len(text.ids)), Text((60 + number, 5)), worth),
             ))
         )  # fmt: skip
     return found
 
 
-def holding(played: Sequence[Played]) -> ReplayBuffer:
+def holding(played: Sequence[Episode]) -> ReplayBuffer:
     buffer = ReplayBuffer(1000, 1.0, len(played))
     buffer.add(played)
     return buffer
@@ -189,7 +188,7 @@ def test_what_is_published_of_a_model_stays_as_it_was(folder: Path) -> None:
 def test_an_episode_without_turns_counts_in_its_group(folder: Path) -> None:
     policy, learns = learner(folder)
     before = weights(policy)
-    told = learns.learn(ACTOR, 0, holding([*episodes()[:3], Played(())]))
+    told = learns.learn(ACTOR, 0, holding([*episodes()[:3], Episode(())]))
     assert math.isfinite(told["loss"])
     assert not torch.equal(weights(policy), before)
 

@@ -13,10 +13,9 @@ from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.checkpoint import load_tokenizer
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.openai_api.chat_text import ChatText
-from agentc_backends.trainers.online_rl.actor_step import actor_step
+from agentc_backends.trainers.online_rl.learning import Row, actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.publishing import write_policy
-from agentc_backends.trainers.online_rl.shared_texts import Row
 
 INSTRUCTION, ACKNOWLEDGEMENT = "left, right or look?", "OK"
 _TURNS = 4

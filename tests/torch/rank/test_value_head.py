@@ -24,7 +24,7 @@ from agentc_backends.agents.rank.job_value_head import rank
 from agentc_backends.data.chat.rows import MaskRules
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.data.models.value_head import new_head, read_head, write_head
-from agentc_backends.trainers.trl.value_training import compared, judged
+from agentc_backends.trainers.trl.job_critic import pair_items, turn_items
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "transformers_server"))
 
@@ -105,7 +105,7 @@ def test_values_are_those_of_whole_rows(pooling: str, tmp_path: Path) -> None:
     head = read_head(model)
     *ranked, long = read_rows(data / "turns.jsonl")
     assert (long["end"], long["candidates"]) == ("overflow", [])
-    compared = 0
+    pair_items = 0
     for turn in ranked:
         [message] = turn["prompt"]
         told = f"In light that the answer is: {SECRET}.\n\n{message['content']}"
@@ -118,8 +118,8 @@ def test_values_are_those_of_whole_rows(pooling: str, tmp_path: Path) -> None:
                 states = network(ids, output_hidden_states=True).hidden_states[-1][0]
                 state = states.mean(dim=0) if pooling == "mean" else states[-1]
                 assert candidate["advantage"] == pytest.approx(float(head(state)), abs=1e-4)
-            compared += 1
-    assert compared == 12
+            pair_items += 1
+    assert pair_items == 12
     values = {c["advantage"] for turn in ranked for c in turn["candidates"]}
     assert len(values) == 12, "the head told candidates apart"
 
@@ -156,8 +156,8 @@ def test_a_head_ranks_rows_as_it_was_trained_on(
     row = {"id": "a", "prompt": prompt, **sides, "chosen_id": "a#0", "rejected_id": "a#1",
            "chosen_reward": 1.0, "rejected_reward": 0.0}  # fmt: skip
     rules = MaskRules(loss_on="assistant", max_length=512, truncation="error")
-    [pair], _ = compared(encoder, [row], rules)
-    after, _ = judged(encoder, [row], rules)
+    [pair], _ = pair_items(encoder, [row], rules)
+    after, _ = turn_items(encoder, [row], rules)
     expected = []
     for side in sides.values():
         for place, reply in enumerate(side):

@@ -18,10 +18,9 @@ from agentc.program.job import read_rows
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.trl.job_dpo import pair_columns
-from agentc_backends.trainers.trl.likelihood import NllRules
-from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer
+from agentc_backends.trainers.trl.trainers import NllRules, PairCollator, PairTrainer
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from tests.support.patience import PATIENCE_S
 
 PROGRAM = "agentc_backends.trainers.trl.job_"
 _IMPORTED = (
-    "agentc_backends.trainers.trl.trainers",
-    "agentc_backends.trainers.trl.value_training",
+    "agentc_backends.trainers.trl.critic_trainers",
     "transformers.models.llama.modeling_llama",
     __name__,
 )

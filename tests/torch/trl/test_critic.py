@@ -24,7 +24,7 @@ from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.chat.turn_weights import score_weights
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.data.models.value_head import HEAD, new_head, pooled
-from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.trl.critic_trainers import (
     CriticCollator,
     CriticTrainer,
@@ -32,7 +32,7 @@ from agentc_backends.trainers.trl.critic_trainers import (
     ValueTrainer,
 )
 from agentc_backends.trainers.trl.job_critic import weighted_columns
-from agentc_backends.trainers.trl.likelihood import NllRules
+from agentc_backends.trainers.trl.trainers import NllRules
 
 Make = Callable[..., CriticTrainer]
 CHOSEN, REJECTED = [[0.2, 0.4], [0.6]], [[-0.1, 0.3, 0.1], [-0.4, -0.2]]

@@ -35,7 +35,7 @@ from tests.torch.trl.jobs import (
 )
 from tests.torch.trl.programs import run_program
 
-from agentc_backends.trainers.common.endings import TrainingOutOfTimeError
+from agentc_backends.trainers.common.checks import TrainingOutOfTimeError
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "lr": 1e-3, "micro_batch": 2, "save_every": 2}
 STEPS = 2 * math.ceil(20 / 8)

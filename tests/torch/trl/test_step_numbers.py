@@ -118,7 +118,7 @@ def test_a_resumed_run_counts_on_from_its_checkpoint(tmp_path: Path) -> None:
     from types import SimpleNamespace
 
     from agentc.program.job import Job
-    from agentc_backends.trainers.trl.reporting import Reporter
+    from agentc_backends.trainers.trl.trainer_base import Reporter
 
     job = Job(make_job(tmp_path, "sft", {}, {}))
     (job.logs / "steps.jsonl").write_text('{"num_tokens": 30.0, "step": 2}\n')

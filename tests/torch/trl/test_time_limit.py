@@ -22,9 +22,8 @@ from tests.torch.trl.jobs import (
     write_rows,
 )
 
-from agentc_backends.trainers.common.checkpoints import newest_whole
-from agentc_backends.trainers.common.deadline import prior_seconds
-from agentc_backends.trainers.common.endings import TrainingOutOfTimeError
+from agentc_backends.trainers.common.checkpoints import newest_whole, prior_seconds
+from agentc_backends.trainers.common.checks import TrainingOutOfTimeError
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "save_every": 50, "global_batch": 8, "micro_batch": 2}
 STEPS = 10

@@ -330,7 +330,7 @@ def test_what_people_can_mend_is_a_message(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_diverging_run_stops_with_a_message(model: Path, tmp_path: Path) -> None:
-    from agentc_backends.trainers.common.divergence import TrainingDivergedError
+    from agentc_backends.trainers.common.checks import TrainingDivergedError
 
     data = write_rows(tmp_path / "rows", "trajectories.jsonl", trajectories(8))
     job = trainer_job(
@@ -351,7 +351,7 @@ def test_a_gradient_that_is_lost_ends_the_run_before_the_loss_is(
     model: Path, tmp_path: Path, kind: str
 ) -> None:
     """Its norm would be written as `Infinity`, which is no JSON."""
-    from agentc_backends.trainers.common.divergence import TrainingDivergedError
+    from agentc_backends.trainers.common.checks import TrainingDivergedError
 
     broken = with_lost_gradient(model, tmp_path / "model")
     rows = {

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 import torch
 import torch.distributed as dist
-from agentc_backends.trainers.common.launch import end_worker
+from agentc_backends.trainers.common.processes import end_worker
 
 dist.init_process_group("gloo")
 atexit.register((Path(sys.argv[1]) / str(dist.get_rank())).touch)

@@ -1,7 +1,7 @@
 """Replies of a run of `online_rl` as its critic would have them: of several candidates the best.
 
 The critic is read out of the run that is served, and chooses as in the job that trained it
-(`trainers/online_rl/best_of.py`). Neighbour: `served_model.py`, which draws the candidates.
+(`trainers/online_rl/critic.py`). Neighbour: `served_model.py`, which draws the candidates.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentc_backends.servers.transformers.channel import Result
-from agentc_backends.trainers.online_rl.best_of import BestOf, RankWith
-from agentc_backends.trainers.online_rl.run_critic import read_critic
+from agentc_backends.trainers.online_rl.critic import BestOf, RankWith
+from agentc_backends.trainers.online_rl.publishing import read_critic
 
 _T = TypeVar("_T")
 

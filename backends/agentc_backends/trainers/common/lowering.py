@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentc.backend_api import JobDraft, StageBackend, StageView
+from agentc.backend_api.memory import ALWAYS, TRAINING, Held, MemoryQuestion, Moment
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import Json
-from agentc_backends.trainers.common.zero import STAGES
 
 
 def training_job(
@@ -149,3 +149,66 @@ def leave_nll(view: StageView) -> None:
 
 def _divisors(number: int) -> str:
     return ", ".join(str(each) for each in range(1, number + 1) if number % each == 0)
+
+
+def rows_at_once(question: MemoryQuestion, default: int | None) -> tuple[int, bool]:
+    """(rows that a process takes at once, whether a step has several such micro-batches);
+    `default` is the size where the spec is silent, None for all rows of a process."""
+    whole = max(1, question.integer("global_batch", 1) // training_processes(question))
+    size = question.integer("micro_batch", default or whole)
+    return min(size, whole), size < whole
+
+
+def training_processes(question: MemoryQuestion) -> int:
+    """How many train together."""
+    return max(1, question.integer("processes", 1))
+
+
+def gradients_at(accumulates: bool) -> frozenset[Moment]:
+    """When gradients are there: those of the micro-batches before lie there while the next one is
+    computed; after a step they are gone."""
+    return TRAINING - {"save"} if accumulates else TRAINING - {"loss", "save"}
+
+
+def adapter_weights(question: MemoryQuestion) -> int:
+    """Weights of the low-rank adapters, 0 where all weights are trained."""
+    if question.get("lora") is None:
+        return 0
+    targets = question.get("lora.targets")
+    names = tuple(map(str, targets)) if isinstance(targets, (list, tuple)) else ()
+    # Adapters on modules that are not known here are counted as if on all.
+    count = question.model.adapters(question.integer("lora.rank", 8), names)
+    return count or question.model.adapters(question.integer("lora.rank", 8))
+
+
+STAGES: dict[str, int] = {"optimizer": 2, "full": 3}
+"""Stages by what `sharding` says; without it the option `zero_stage` decides."""
+
+_STEP: frozenset[Moment] = frozenset({"step"})
+_OWN_GPU, _OWN_CPU = 8, 12
+"""Float32 gradients, and the roots of the second moments; without a GPU also what they become when
+they are corrected, each for all of the share at once."""
+
+
+def stage_in(question: MemoryQuestion) -> Json:
+    """The stage of a training whose memory is asked for; None without DeepSpeed."""
+    return STAGES.get(question.text("sharding", "none")) or question.get("zero_stage")
+
+
+def zero_held(question: MemoryQuestion, stage: int, weights: int) -> tuple[Held, ...]:
+    """Weights of so many bytes each, float32 copies of those that are trained with both moments,
+    and gradients as wide as the weights. From stage 1 on the processes share the copies, from 2
+    the gradients, with 3 the weights. A step makes more of its share. With `offload` copies and
+    moments lie in main memory, where the step is done."""
+    own, away = _OWN_GPU if question.gpus else _OWN_CPU, question.flag("offload")
+    return (
+        Held(name="weights", width=weights, split=stage == 3, at=ALWAYS),
+        Held(name="float32 copies", width=4, of="trained", split=True, at=ALWAYS, offloaded=away),
+        Held(name="Adam", width=8, of="trained", split=True, offloaded=away),
+        Held(
+            name="gradients", width=weights, of="trained", split=stage >= 2, at=TRAINING - {"save"}
+        ),
+        Held(
+            name="the step's copies", width=own, of="trained", split=True, at=_STEP, offloaded=away
+        ),
+    )

@@ -3,9 +3,15 @@ many there are, and what they agree on. Neighbour: `launch.py` starts them."""
 
 from __future__ import annotations
 
+import atexit
 import os
-from collections.abc import Callable
-from typing import TypeVar
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from agentc.program.child import die_with_parent
+from agentc.runtime.machine import rendezvous
 
 Decision = TypeVar("Decision")
 
@@ -20,7 +26,7 @@ def process_count() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def agreed(decide: Callable[[], Decision]) -> Decision:
+def decide_on_first(decide: Callable[[], Decision]) -> Decision:
     """What the first process decides, on all of them; no other calls `decide`."""
     if process_count() == 1:
         return decide()
@@ -38,3 +44,63 @@ def wait_for_all() -> None:
         import torch.distributed
 
         torch.distributed.barrier()
+
+
+def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
+    """Replace this process by the launcher when the job wants several and none is running yet.
+    Raises RendezvousError."""
+    processes = int(placement.get("processes") or 1)
+    if processes == 1 or "LOCAL_RANK" in os.environ:
+        return
+    launcher = rendezvous.VARIABLE in os.environ
+    if launcher:
+        address, port, nodes = rendezvous.read_meeting(os.environ)
+    else:
+        nodes = rendezvous.allocated_nodes(os.environ)
+    if nodes > 1 and processes % nodes:
+        raise rendezvous.RendezvousError(
+            f"{nodes} nodes cannot share {processes} processes equally: the profile or the cluster "
+            "gave another number of nodes than the spec asks for"
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if nodes > 1 and not launcher:
+        again = [sys.executable, "-m", module, job_file]
+        command = rendezvous.launcher_on_each_node(again, nodes, os.environ)
+        os.execve(command[0], command, rendezvous.launcher_variables(os.environ))
+    where = ["--standalone"]
+    if launcher:
+        rank = rendezvous.node_rank(os.environ)
+        where = ["--nnodes", str(nodes), "--node-rank", str(rank)]
+        where += ["--master-addr", address, "--master-port", str(port)]
+    command = [sys.executable, "-m", "torch.distributed.run", *where]
+    command += ["--nproc-per-node", str(processes // nodes), "--module", module, job_file]
+    os.execv(sys.executable, command)
+
+
+def die_with_launcher() -> None:
+    """In a worker: ask the kernel to kill this process when the launcher dies. Workers live in
+    sessions of their own, so a signal to the job's process group does not reach them."""
+    if _launched():
+        die_with_parent(signal.SIGKILL)
+
+
+def end_worker(status: int) -> None:
+    """In a process that is or was one of a group: end it at once with `status`, its exit handlers
+    done. Elsewhere nothing happens.
+
+    A thread of the process group may still hold the tensors of the last collective. Should it let
+    go of them while the interpreter is being taken down, it cannot have the lock that this takes,
+    and the process aborts (SIGABRT, "terminate called without an active exception") after all its
+    work is done: the launcher would call the training failed.
+    """
+    torch = sys.modules.get("torch")
+    if _launched() or (torch is not None and torch.distributed.is_initialized()):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _launched() -> bool:
+    return "LOCAL_RANK" in os.environ and "TORCHELASTIC_RUN_ID" in os.environ

@@ -4,10 +4,12 @@ into a message, and record facts."""
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from agentc.program.job import Job, load_job
@@ -15,17 +17,24 @@ from agentc.runtime.machine.rendezvous import RendezvousError
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import NoRowsError, RowCounts, RowsError
 from agentc_backends.data.models.checkpoint import (
+    WEIGHT_SUFFIXES,
     CheckpointError,
+    companion_files,
     require_unquantised,
     settle_libraries,
 )
+from agentc_backends.data.models.scored_rows import SCORED_FILE
 from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.job_device import NoGpuError, require_gpus
-from agentc_backends.trainers.common.endings import TrainingFailedError, TrainingOutOfTimeError
-from agentc_backends.trainers.common.kept import keep_model
-from agentc_backends.trainers.common.launch import die_with_launcher, end_worker, relaunch
-from agentc_backends.trainers.common.processes import first_process, process_count
-from agentc_backends.trainers.common.step_facts import max_grad_norm, step_facts
+from agentc_backends.trainers.common.checks import TrainingFailedError, TrainingOutOfTimeError
+from agentc_backends.trainers.common.processes import (
+    die_with_launcher,
+    end_worker,
+    first_process,
+    process_count,
+    relaunch,
+)
+from agentc_backends.trainers.common.step_log import max_grad_norm, step_facts
 
 
 def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) -> int:
@@ -111,3 +120,29 @@ def _compared(job: Job) -> dict[str, Any]:
     it trains."""
     same = is_unchanged(job.out, job.input("model")) if job.spec["kind"] != "critic" else None
     return {} if same is None else {"unchanged": same}
+
+
+_OWN = ("config.json", "generation_config.json", SCORED_FILE)
+"""Files beside its weights that are of this model alone."""
+
+
+def keep_model(job: Job, because: str) -> None:
+    """Fill `job.out` with the model that training would have started from, and say so in the facts.
+    No count of tokens is among them: none was trained."""
+    base = job.input("model")
+    weights = [path for path in sorted(base.iterdir()) if path.name.endswith(WEIGHT_SUFFIXES)]
+    own = [base / name for name in _OWN if (base / name).exists()]
+    for path in (*own, *companion_files(base), *weights):
+        _link(path, job.out / path.name)
+    job.facts(kept_model=True, kept_because=because, steps=0)
+    job.progress(0, 0, "steps", force=True)
+    print("the model is handed on as it was: `on_empty: keep_model`")
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name of the same file where the disk allows it: what is published never changes."""
+    real = source.resolve()
+    try:
+        os.link(real, target)
+    except OSError:
+        shutil.copyfile(real, target)

@@ -19,18 +19,32 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step, of_rows, reply_log_probs
-from agentc_backends.trainers.online_rl.best_of import RankWith
-from agentc_backends.trainers.online_rl.critic import critic_over, slow_copy
-from agentc_backends.trainers.online_rl.critic_step import (
+from agentc_backends.trainers.online_rl.critic import (
+    BestOf,
     CriticSettings,
+    RankWith,
     Utterances,
     ValueTarget,
     critic_step,
+    new_critic,
+    target_copy,
 )
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
-from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
-from agentc_backends.trainers.online_rl.reading import Text, TextPrefix, whole
+from agentc_backends.trainers.online_rl.learning import (
+    ACTOR,
+    Learning,
+    Numbers,
+    Row,
+    actor_step,
+    per_row,
+    reply_log_probs,
+)
+from agentc_backends.trainers.online_rl.losses import (
+    advantage,
+    advantage_weights,
+    imitation_loss,
+    policy_gradient_loss,
+)
+from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, whole_text
 from agentc_backends.trainers.online_rl.replay import (
     Purpose,
     ReplayBuffer,
@@ -39,7 +53,6 @@ from agentc_backends.trainers.online_rl.replay import (
     utterances,
 )
 from agentc_backends.trainers.online_rl.sampling import DrawRequest
-from agentc_backends.trainers.online_rl.shared_texts import Row
 
 CRITIC = "critic"
 
@@ -84,10 +97,10 @@ class CriticLearner:
         """Without an encoder of its own the critic's body is a copy of the policy's at first."""
         self._with, self._critic_phase = learning, critic
         torch.manual_seed(learning.seed)  # the weights of the heads
-        self.critic = critic_over(
+        self.critic = new_critic(
             learning.policy, critic.hidden, critic.start, reader=learning.encoder
         )
-        self.target = slow_copy(self.critic)
+        self.target = target_copy(self.critic)
         self.optimisers: Mapping[str, Optimizer] = {
             CRITIC: Adam(self.critic.parameters(), lr=critic.lr)
         }
@@ -245,7 +258,7 @@ class ArcherLearner(CriticLearner):
         for start in range(0, len(states), size):
             part = slice(start, start + size)
             with torch.no_grad():
-                features = self.critic.read([*states[part], *map(whole, replies[part])])
+                features = self.critic.read([*states[part], *map(whole_text, replies[part])])
                 seen, said = features.chunk(2)
                 found.append(advantage(self.critic.q(seen, said), self.critic.v(seen)))
         return torch.cat(found)
@@ -253,8 +266,8 @@ class ArcherLearner(CriticLearner):
     def _left(self, reference: Any, pairs: Sequence[Row]) -> Tensor:
         """[B] nats by which the policy likes its replies better than its start did."""
         size = self._with.micro_batch
-        now = of_rows(partial(reply_log_probs, self._with.policy), pairs, size)
-        then = of_rows(partial(reply_log_probs, reference), pairs, size)
+        now = per_row(partial(reply_log_probs, self._with.policy), pairs, size)
+        then = per_row(partial(reply_log_probs, reference), pairs, size)
         return torch.stack([(one - other).sum() for one, other in zip(now, then, strict=True)])
 
 
@@ -272,5 +285,74 @@ def _batch_of(rows: Sequence[Utterance], drawn: Sequence[Text]) -> Utterances:
         rewards=torch.tensor([row.reward for row in rows]),
         following=[row.following for row in rows],
         to_go=torch.tensor([row.to_go for row in rows]),
-        drawn=[*map(whole, drawn)],
+        drawn=[*map(whole_text, drawn)],
     )
+
+
+class ChaiLearner(CriticLearner):
+    """One phase, `critic`. Who acts asks `choice`, from the first iteration on: the released code
+    knows no iterations before."""
+
+    def __init__(self, learning: Learning, critic: CriticPhase) -> None:
+        super().__init__(learning, critic)
+        ranking = self.target if critic.rank_with == "target" else self.critic
+        self.choice = BestOf(ranking, critic.candidates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineActorPhase(ActorPhase):
+    """How the policy learns from the critic: from stored replies weighted by
+    exp(advantage / `temperature`), at most `clip_weight` (`awr`), or from fresh ones as online
+    ArCHer does (`policy_gradient`)."""
+
+    objective: Literal["awr", "policy_gradient"] = "awr"
+    temperature: float = 1.0
+    clip_weight: float | None = None
+
+
+class OfflineArcherLearner(ArcherLearner):
+    """The phases of `ArcherLearner`, on a buffer to which nothing is added."""
+
+    def __init__(self, learning: Learning, critic: CriticPhase, actor: OfflineActorPhase) -> None:
+        super().__init__(learning, critic, actor)
+        self._phase = actor
+
+    def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        """All gradient steps of a phase."""
+        if phase == CRITIC:  # it is not judged by episodes that it has not seen: there are none
+            return self.learn_values(iteration, buffer)
+        if self._phase.objective == "awr":
+            return self._imitate(iteration, buffer)
+        return self.improve(iteration, buffer)
+
+    def _imitate(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        phase, learning = self._phase, self._with
+        sums: dict[str, list[float]] = {}
+        for step in range(phase.updates):
+            rows = buffer.draw(phase.batch, key_of(learning.seed, "imitate", iteration, step))
+            better = self.advantages([row.state for row in rows], [row.reply.text for row in rows])
+            weights = advantage_weights(better, phase.temperature, phase.clip_weight)
+
+            def loss(
+                log_probs: Tensor, mask: Tensor, part: Sequence[int], of: Tensor = weights
+            ) -> Tensor:
+                return imitation_loss(log_probs, mask, of[[*part]])
+
+            found, norm = actor_step(
+                learning.policy,
+                self.optimisers[ACTOR],
+                [(row.state.ids, row.reply.ids) for row in rows],
+                loss,
+                micro_batch=learning.micro_batch,
+                clip=phase.max_grad_norm,
+            )
+            told = {
+                "advantage.mean": float(better.mean()),
+                "advantage.sd": float(better.std()) if len(rows) > 1 else 0.0,
+                "weight.max": float(weights.max()),
+                "loss": found,
+                "grad_norm": norm,
+            }
+            for name, number in told.items():
+                sums.setdefault(name, []).append(number)
+        return {name: statistics.fmean(numbers) for name, numbers in sums.items()}

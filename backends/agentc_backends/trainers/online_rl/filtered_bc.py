@@ -7,17 +7,16 @@ The rival of `archer.py` in the paper's section 5. Neighbours: `returns.py` choo
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from agentc_backends.trainers.online_rl.actor_step import actor_step
 from agentc_backends.trainers.online_rl.archer import ActorPhase
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, Numbers, actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
-from agentc_backends.trainers.online_rl.returns import best_share
 
 
 class FilteredLearner:
@@ -68,3 +67,35 @@ class FilteredLearner:
 
 def _imitation(log_probs: Tensor, mask: Tensor, _: Sequence[int]) -> Tensor:
     return imitation_loss(log_probs, mask)
+
+
+def best_share(returns: Sequence[float], share: float) -> tuple[float, list[int]]:
+    """The return that is reached by the best `share` of episodes, between two of them by a line,
+    and the numbers of those that reach it: all, where all are alike (online filtered BC, as
+    released). Raises ValueError for no episodes."""
+    if not returns:
+        raise ValueError("no episodes to choose from")
+    ordered = sorted(returns)
+    place = (1 - share) * (len(ordered) - 1)
+    below = min(int(place), len(ordered) - 1)
+    above = min(below + 1, len(ordered) - 1)
+    least = ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return least, [number for number, one in enumerate(returns) if one >= least]
+
+
+def filter_warning(curve: Iterable[Mapping[str, Any]], share: float) -> str | None:
+    """What to say of a run of filtered BC whose filter let most through: episodes that are as good
+    as the worst of the best are imitated too, so that where few reach anything all of them are.
+    `curve` are the run's rows; None where at most half of the iterations were so."""
+    steps = [row["actor"] for row in curve if "kept" in row.get("actor", {})]
+    phases = [one for one in steps if share * one["kept"] >= 1]  # of fewer, one is too many
+    crowded = [one for one in phases if one["imitated"] > 2 * share * one["kept"]]
+    if 2 * len(crowded) <= len(phases):
+        return None
+    last = crowded[-1]
+    return (
+        f"in {len(crowded)} of {len(phases)} iterations more than twice the best "
+        f"{100 * share:g}% of episodes were imitated, {last['imitated']:.0f} of "
+        f"{last['kept']:.0f} in the last of them: so many have a return of at least "
+        f"{last['cutoff']:g}. Set `keep_share` below the share of episodes that reach more"
+    )

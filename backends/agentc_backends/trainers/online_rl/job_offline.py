@@ -18,7 +18,7 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.job_device import require_gpus
-from agentc_backends.trainers.common.step_facts import curve_facts
+from agentc_backends.trainers.common.step_log import curve_facts
 
 _PACKAGES = ("torch", "transformers")
 
@@ -53,14 +53,13 @@ async def train(job: Job) -> None:
     from agentc_backends.data.chat.tokens import Encoder, chat_format_of
     from agentc_backends.engine.checkpoint import context_of, ends_of, load_tokenizer
     from agentc_backends.engine.reply_text import stop_test
-    from agentc_backends.trainers.online_rl.archer import CriticPhase
-    from agentc_backends.trainers.online_rl.encoder_texts import encoder_of
-    from agentc_backends.trainers.online_rl.learner import Learning
-    from agentc_backends.trainers.online_rl.loop import Beginning, Run, RunSchedule
-    from agentc_backends.trainers.online_rl.offline_archer import (
+    from agentc_backends.trainers.online_rl.archer import (
+        CriticPhase,
         OfflineActorPhase,
         OfflineArcherLearner,
     )
+    from agentc_backends.trainers.online_rl.learning import Learning
+    from agentc_backends.trainers.online_rl.loop import Run, RunSchedule
     from agentc_backends.trainers.online_rl.publishing import (
         clear,
         keep_policy,
@@ -68,11 +67,10 @@ async def train(job: Job) -> None:
         publish_run,
         write_policy,
     )
-    from agentc_backends.trainers.online_rl.recorded import recorded
-    from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-    from agentc_backends.trainers.online_rl.run_files import RunFiles
-    from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
+    from agentc_backends.trainers.online_rl.readers import encoder_of
+    from agentc_backends.trainers.online_rl.replay import ReplayBuffer, tokenise_episodes
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+    from agentc_backends.trainers.online_rl.state import STATE, RunFiles, RunStart, write_learner
 
     base = job.input("policy")
     model = load_policy(base)
@@ -83,7 +81,7 @@ async def train(job: Job) -> None:
     ]
     try:
         encoder = Encoder(tokenizer, chat_format_of(base))
-        found = recorded(rows, encoder, settings.rewards, context_of(model, tokenizer))
+        found = tokenise_episodes(rows, encoder, settings.rewards, context_of(model, tokenizer))
     except FormatError as error:
         raise FatalError(str(error)) from error
     decode = Decode(max_tokens=1, ends=ends)  # any will do where nothing is drawn
@@ -124,7 +122,7 @@ async def train(job: Job) -> None:
         files=RunFiles(job.work, 0),
         folder=job.work,
         keep_policy=lambda folder: keep_policy(model, base, folder),
-        begun=Beginning(played=[found.rows]),
+        begun=RunStart(played=[found.rows]),
     )
     await run.go()
     clear(job.out)  # of an attempt that was killed while it wrote

@@ -20,7 +20,7 @@ from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import settle_libraries
 from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.job_device import require_gpus
-from agentc_backends.trainers.common.step_facts import curve_facts
+from agentc_backends.trainers.common.step_log import curve_facts
 
 _PACKAGES = ("torch", "transformers")
 _ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
@@ -55,30 +55,32 @@ async def train(job: Job) -> None:
         load_tokenizer,
     )
     from agentc_backends.openai_api.chat_text import ChatText
-    from agentc_backends.trainers.online_rl.acting import LivePolicy
-    from agentc_backends.trainers.online_rl.collecting import ActingStage
-    from agentc_backends.trainers.online_rl.encoder_texts import encoder_of, write_encoder
-    from agentc_backends.trainers.online_rl.going_on import beginning
-    from agentc_backends.trainers.online_rl.learner import Learning
+    from agentc_backends.trainers.online_rl.filtered_bc import filter_warning
     from agentc_backends.trainers.online_rl.learners import (
         buffer_of,
         choice_of,
         critic_facts,
         learner_of,
     )
-    from agentc_backends.trainers.online_rl.loop import Acting, Evaluation, Run, RunSchedule
+    from agentc_backends.trainers.online_rl.learning import Learning
+    from agentc_backends.trainers.online_rl.loop import (
+        Acting,
+        ActingStage,
+        Evaluation,
+        Run,
+        RunSchedule,
+    )
     from agentc_backends.trainers.online_rl.publishing import (
+        ENCODER,
         clear,
         keep_policy,
         load_policy,
         publish_run,
         write_policy,
     )
-    from agentc_backends.trainers.online_rl.returns import unfiltered
-    from agentc_backends.trainers.online_rl.run_critic import ENCODER
-    from agentc_backends.trainers.online_rl.run_files import RunFiles
-    from agentc_backends.trainers.online_rl.run_state import STATE, write_learner
-    from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+    from agentc_backends.trainers.online_rl.readers import encoder_of, write_encoder
+    from agentc_backends.trainers.online_rl.sampling import Decode, LivePolicy, Sampler
+    from agentc_backends.trainers.online_rl.state import STATE, RunFiles, run_start, write_learner
 
     config, base = job.config, job.input("policy")
     async with connect(job.leases, None, job.placement["concurrency"]) as servers:
@@ -125,7 +127,7 @@ async def train(job: Job) -> None:
         for each in (policy, evaluated):
             if each is not None:
                 each.choice = choice_of(learner)
-        begun = beginning(job, learner)
+        begun = run_start(job, learner)
         run = Run(
             job=job,
             schedule=RunSchedule(
@@ -172,7 +174,7 @@ async def train(job: Job) -> None:
         if "encoder" in settings.learner:
             write_encoder(job.input("encoder"), job.out / STATE / ENCODER)
     share = settings.learner.get("keep_share")
-    if share is not None and (said := unfiltered(run.files.curve(), share)):
+    if share is not None and (said := filter_warning(run.files.curve(), share)):
         job.warn(said)
     run.files.close()
     # CHAI learns a critic alone: its policy is its start by design.

@@ -9,16 +9,16 @@ from typing import Any
 from agentc_backends.trainers.online_rl.archer import (
     ActorPhase,
     ArcherLearner,
+    ChaiLearner,
     CriticLearner,
     CriticPhase,
 )
-from agentc_backends.trainers.online_rl.best_of import BestOf
-from agentc_backends.trainers.online_rl.chai import ChaiLearner
+from agentc_backends.trainers.online_rl.critic import BestOf
 from agentc_backends.trainers.online_rl.filtered_bc import FilteredLearner
-from agentc_backends.trainers.online_rl.learner import Learner, Learning
+from agentc_backends.trainers.online_rl.learning import Learner, Learning
 from agentc_backends.trainers.online_rl.ppo import ClippedPhase, PpoLearner, PpoRules, ValuePhase
+from agentc_backends.trainers.online_rl.publishing import critic_description
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-from agentc_backends.trainers.online_rl.run_critic import facts_of
 
 
 def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
@@ -37,7 +37,7 @@ def learner_of(asked: Mapping[str, Any], learning: Learning) -> Learner:
             return PpoLearner(learning, values, clipped, PpoRules(**asked["rules"]))
         case "grpo" | "rloo":
             # TRL takes seconds to import, and no other learner has it.
-            from agentc_backends.trainers.online_rl.trl_learner import GroupPhase, TrlLearner
+            from agentc_backends.trainers.online_rl.trl import GroupPhase, TrlLearner
 
             return TrlLearner(learning, GroupPhase(**asked))
         case other:
@@ -56,7 +56,7 @@ def critic_facts(
     that the learner is of."""
     if not isinstance(learner, CriticLearner):
         return {}
-    return {"critic": facts_of(prompt, asked.get("encoder"))}
+    return {"critic": critic_description(prompt, asked.get("encoder"))}
 
 
 def buffer_of(asked: Mapping[str, Any], learner: Mapping[str, Any]) -> ReplayBuffer:

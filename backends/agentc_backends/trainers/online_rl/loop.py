@@ -10,26 +10,130 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy
 from torch import nn
 
 from agentc.program.job import Job
-from agentc_backends.agents.common.episode import Attempt
+from agentc_backends.agents.common.connect import Servers
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules
 from agentc_backends.agents.common.failures import OutOfTimeError
+from agentc_backends.agents.common.runner import Hooks, Row, run_episodes
+from agentc_backends.agents.common.seeds import episode_seed
 from agentc_backends.agents.common.tasks import attempts_at
-from agentc_backends.trainers.common.deadline import Deadline
-from agentc_backends.trainers.online_rl.acting import LivePolicy
-from agentc_backends.trainers.online_rl.collecting import ActingStage, attempts_of, play_all
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learner
-from agentc_backends.trainers.online_rl.played import played_of, without_turns
+from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
+from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.clients.errors import InfrastructureError
+from agentc_backends.trainers.common.checkpoints import Deadline
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learner
 from agentc_backends.trainers.online_rl.publishing import OWN
-from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-from agentc_backends.trainers.online_rl.run_files import RunFiles
-from agentc_backends.trainers.online_rl.run_state import RunPlace, load_state, save_state
+from agentc_backends.trainers.online_rl.replay import (
+    ReplayBuffer,
+    episode_of_row,
+    key_of,
+    with_turns,
+    without_turns,
+)
+from agentc_backends.trainers.online_rl.sampling import LivePolicy
+from agentc_backends.trainers.online_rl.state import (
+    RunFiles,
+    RunPlace,
+    RunStart,
+    load_state,
+    save_state,
+)
+
+
+def attempts_of(
+    tasks: Sequence[str],
+    how: Literal["draw", "cycle"],
+    seed: int,
+    iteration: int,
+    episodes: int,
+    group: int = 1,
+) -> list[Attempt]:
+    """The episodes of an iteration, a multiple of `group`, which are of one task and prompt; they
+    are numbered over the run, and prompt seeds are numbers too."""
+    first, groups = iteration * episodes, episodes // group
+    if how == "draw":
+        key = key_of(seed, "act", iteration)
+        chance = numpy.random.Generator(numpy.random.Philox(key=key))
+        drawn = chance.integers(0, len(tasks), groups).tolist()
+    else:
+        drawn = [(iteration * groups + number) % len(tasks) for number in range(groups)]
+    places = [place for place in drawn for _ in range(group)]
+    return [
+        Attempt(
+            position=place,
+            task_id=tasks[place],
+            number=first + number,
+            seed=episode_seed(seed, tasks[place], first + number),
+            prompt_seed=first + number - number % group,
+        )
+        for number, place in enumerate(places)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActingStage:
+    """Where episodes are played, and by which rules; `split` has the tasks."""
+
+    job: Job
+    servers: Servers
+    rules: EpisodeRules
+    turns: TurnRules
+
+    def on(self, split: str) -> ActingStage:
+        """The same on another split."""
+        return replace(self, rules=replace(self.rules, split=split))
+
+
+async def play_all(
+    stage: ActingStage,
+    policy: LivePolicy,
+    attempts: Sequence[Attempt],
+    finished: Callable[[Row], None],
+    *,
+    reserve: float = 0.0,
+) -> None:
+    """Play the attempts; `finished` is given each row with its turns as it ends. Raises what
+    `run_episodes` does, OutOfTimeError among it so many seconds before the limit."""
+    left = stage.job.time_left()
+    kind = stage.rules.reward_kind
+
+    async def play_one(attempt: Attempt) -> Row:
+        policy.said.pop(attempt.id, None)  # of a try that a failing server ended
+        row = await play(stage.rules, stage.turns, attempt, policy, stage.servers.world)
+        return with_turns(row, policy.said.pop(attempt.id, []), kind)
+
+    def broken(attempt: Attempt, error: InfrastructureError) -> dict[str, Any]:
+        assert isinstance(error, BrokenEpisodeError)
+        return error.record.row("error", str(error))
+
+    def done(row: Row) -> None:
+        if row["end"] != "error":
+            finished(row)
+
+    async with policy.acting():
+        await run_episodes(
+            attempts,
+            Hooks(
+                play=play_one,
+                lost=stage.servers.lost,
+                finished=done,
+                broken=broken,
+                name=lambda attempt: attempt.id,
+            ),
+            concurrency=stage.job.placement["concurrency"],
+            error_budget=0.0,
+            total=len(attempts),
+            time_left=None if left is None else max(0.0, left - reserve),
+        )
+
 
 MARK, COLLECT = "mark", "collect"
 
@@ -73,17 +177,6 @@ class Acting:
     evaluation: Evaluation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """Where a run begins: at the first iteration, or behind the `played` rows of each one of the
-    run that it goes on from, whose curve ends with the row `last`. A run that plays nothing begins
-    behind all that it learns from."""
-
-    iteration: int = 0
-    played: Iterable[Sequence[Mapping[str, Any]]] = ()
-    last: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(slots=True, kw_only=True)
 class Run:
     """One run; without `acting` it plays nothing. `begun` is where the run ended that this one goes
@@ -98,7 +191,7 @@ class Run:
     files: RunFiles
     folder: Path
     keep_policy: Callable[[Path], None]
-    begun: Beginning
+    begun: RunStart
     place: RunPlace = field(default_factory=RunPlace)
     _deadline: Deadline = field(init=False)
     _saved: RunPlace | None = None
@@ -112,11 +205,11 @@ class Run:
         self._deadline = Deadline(self.job)
         self._deadline.begin_step()
         for rows in begun.played:
-            self.buffer.add([*map(played_of, rows)])
+            self.buffer.add([*map(episode_of_row, rows)])
         if self.acting is not None:
             resumed_at = self.phases.index(COLLECT) < self.place.phase
             for iteration in range(begun.iteration, self.place.iteration + resumed_at):
-                self.buffer.add([*map(played_of, self.files.episodes_of(iteration))])
+                self.buffer.add([*map(episode_of_row, self.files.episodes_of(iteration))])
         self.job.done_before(self.place.iteration)
         self._show()
         while self.place.iteration < self.schedule.iterations:
@@ -178,7 +271,7 @@ class Run:
             lambda row: journal.append({**row, "iteration": iteration}),
         )
         rows = self.files.episodes_of(iteration)
-        self.buffer.add([*map(played_of, rows)])
+        self.buffer.add([*map(episode_of_row, rows)])
         before = self.files.last
         return {
             "trajectories": before.get("trajectories", 0) + len(rows),

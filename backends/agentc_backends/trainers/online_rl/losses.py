@@ -7,6 +7,7 @@ values, `critic_step.py` the targets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -164,3 +165,25 @@ def generalised_advantages(
 
 def _mean_square(difference: Tensor) -> Tensor:
     return difference.square().mean()
+
+
+def to_go(rewards: Sequence[float], discount: float) -> list[float]:
+    """The discounted return from each step on, counted from the end, so that no power of the
+    discount is formed."""
+    found: list[float] = []
+    later = 0.0
+    for reward in reversed(rewards):
+        later = reward + discount * later
+        found.append(later)
+    return found[::-1]
+
+
+def group_advantages(returns: Sequence[float], divide: bool) -> list[float]:
+    """Of several episodes of one task: what each is better than their mean, in standard deviations
+    of the sample where `divide` says so (GRPO); 0 for all where they are alike."""
+    mean = sum(returns) / len(returns)
+    better = [one - mean for one in returns]
+    if not divide:
+        return better
+    variance = sum(one * one for one in better) / max(len(returns) - 1, 1)
+    return [one / variance**0.5 if variance > 0 else 0.0 for one in better]

@@ -20,18 +20,61 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from agentc_backends.trainers.online_rl.actor_step import (
-    gradient_step,
-    of_rows,
-    reply_chances,
-    reply_log_probs,
-)
 from agentc_backends.trainers.online_rl.archer import CRITIC
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
-from agentc_backends.trainers.online_rl.losses import clipped_loss, clipped_value_loss
-from agentc_backends.trainers.online_rl.replay import Played, Purpose, ReplayBuffer, key_of
-from agentc_backends.trainers.online_rl.shared_texts import Row
-from agentc_backends.trainers.online_rl.token_values import TokenValues, token_advantages
+from agentc_backends.trainers.online_rl.critic import value_head
+from agentc_backends.trainers.online_rl.learning import (
+    ACTOR,
+    Learning,
+    Numbers,
+    Row,
+    gradient_step,
+    per_row,
+    reply_log_probs,
+    reply_log_probs_and_entropy,
+    reply_states,
+)
+from agentc_backends.trainers.online_rl.losses import (
+    clipped_loss,
+    clipped_value_loss,
+    generalised_advantages,
+)
+from agentc_backends.trainers.online_rl.replay import Episode, Purpose, ReplayBuffer, key_of
+
+
+class TokenValues(nn.Module):  # type: ignore[misc]
+    """A value of all that stands before a token: a head over a causal `body` of its own, of so many
+    features. `start` is what it says at first."""
+
+    def __init__(self, body: nn.Module, width: int, hidden: int | None, start: float) -> None:
+        super().__init__()
+        self.body = body
+        self.head = value_head(width, hidden or width, start)
+
+    def forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+        """Values [B, T] before each token of the replies, and the mask that is 1 on these."""
+        states, _, mask = reply_states(self.body, rows)
+        return self.head(states)[..., 0], mask
+
+
+def token_advantages(
+    played: Episode, values: Sequence[Tensor], discount: float, decay: float, after: float = 0.0
+) -> list[Tensor]:
+    """Of an episode, for each turn [tokens of its reply]; `values` are of that shape.
+
+    A turn's reward comes with the last token of its reply. What follows counts less by `discount`
+    from one turn to the next and by nothing within a reply, so that an episode is worth the same
+    however many tokens say it; `decay` (lambda) acts from token to token. `after` is the value of
+    what follows an episode that a limit cut.
+    """
+    lengths = [len(each) for each in values]
+    last = torch.tensor(lengths).cumsum(0) - 1
+    known = torch.cat([*values])
+    rewards, discounts = torch.zeros_like(known), torch.ones_like(known)
+    rewards[last] = torch.tensor([turn.reward for turn in played.turns], dtype=known.dtype)
+    discounts[last] = discount
+    found = generalised_advantages(rewards, known, discounts, decay, after)
+    return [*found.split(lengths)]
+
 
 _TokenLoss: TypeAlias = Callable[[Sequence[int], Sequence[Row]], Tensor]
 """Of these numbers of an iteration's rows, and the rows: a mean over their tokens."""
@@ -75,7 +118,7 @@ class PpoRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _Estimates:
     """The utterances of an iteration, one entry in each sequence: [tokens of the reply] of what the
     values said before this iteration, of advantages, and of what the values are held to."""
 
@@ -123,7 +166,7 @@ class PpoLearner:
             return self._learn_values(iteration, judged)
         return self._improve(iteration, judged)
 
-    def _judge(self, episodes: Sequence[Played]) -> _Judged:
+    def _judge(self, episodes: Sequence[Episode]) -> _Estimates:
         if not episodes:
             raise ValueError("nothing was played in this iteration")
         rows: list[Row] = []
@@ -133,12 +176,12 @@ class PpoLearner:
             groups.append([*range(len(rows), len(rows) + len(one.turns))])
             rows += [(turn.state.ids, turn.reply.ids) for turn in one.turns]
         size = self._with.micro_batch
-        values = of_rows(self.critic, rows, size)
+        values = per_row(self.critic, rows, size)
         for one, group in zip(episodes, groups, strict=True):
             after = 0.0
             if one.state_after is not None:
                 # The value before any token that might have followed.
-                ((value,),) = of_rows(self.critic, [(one.state_after.ids, (0,))], size)
+                ((value,),) = per_row(self.critic, [(one.state_after.ids, (0,))], size)
                 after = float(value)
             better += token_advantages(
                 one,
@@ -150,22 +193,22 @@ class PpoLearner:
         if self._rules.by == "utterances":
             groups = [[number] for number in range(len(rows))]
         worth = [value + more for value, more in zip(values, better, strict=True)]
-        return _Judged(rows, groups, values, better, worth)
+        return _Estimates(rows, groups, values, better, worth)
 
-    def _improve(self, iteration: int, judged: _Judged) -> Numbers:
+    def _improve(self, iteration: int, judged: _Estimates) -> Numbers:
         phase, rules, policy = self._actor, self._rules, self._with.policy
         size = self._with.micro_batch
-        before = of_rows(self._log_probs, judged.rows, size)
+        before = per_row(self._log_probs, judged.rows, size)
         better = torch.cat(judged.better)
         told: Numbers = {
             "advantage.mean": float(better.mean()),
             "advantage.sd": float(better.std(correction=0)),
         }
         if self._reference is not None:
-            then = of_rows(partial(reply_log_probs, self._reference), judged.rows, size)
+            then = per_row(partial(reply_log_probs, self._reference), judged.rows, size)
             left = [now - start for now, start in zip(before, then, strict=True)]
             told["kl"] = statistics.fmean(float(each.sum()) for each in left)
-            better = better - phase.kl_penalty * torch.cat([_to_come(each) for each in left])
+            better = better - phase.kl_penalty * torch.cat([_suffix_sums(each) for each in left])
         if rules.normalise:
             better = (better - better.mean()) / better.std(correction=0).clamp(min=1e-8)
         weights = better.split([len(each) for each in before])
@@ -173,7 +216,7 @@ class PpoLearner:
         def loss(numbers: Sequence[int], some: Sequence[Row]) -> Tensor:
             entropy = None
             if rules.entropy_coef:
-                log_probs, mask, entropy = reply_chances(policy, some)
+                log_probs, mask, entropy = reply_log_probs_and_entropy(policy, some)
             else:
                 log_probs, mask = reply_log_probs(policy, some)
             on = mask.bool()
@@ -184,7 +227,7 @@ class PpoLearner:
         told |= self._epochs(
             ACTOR, policy, judged, loss, "actor", iteration, phase.batch, phase.max_grad_norm
         )
-        moved = torch.cat(of_rows(self._log_probs, judged.rows, size)) - torch.cat(before)
+        moved = torch.cat(per_row(self._log_probs, judged.rows, size)) - torch.cat(before)
         return {
             **told,
             "entropy": -float(torch.cat(before).mean()),  # of the policy that played
@@ -192,7 +235,7 @@ class PpoLearner:
             "clipped": float(((moved.exp() - 1).abs() > rules.clip).float().mean()),
         }
 
-    def _learn_values(self, iteration: int, judged: _Judged) -> Numbers:
+    def _learn_values(self, iteration: int, judged: _Estimates) -> Numbers:
         phase, rules = self._values, self._rules
         worth, said = torch.cat(judged.worth), torch.cat(judged.values)
         unexplained = (worth - said).var(correction=0) / worth.var(correction=0).clamp(min=1e-8)
@@ -215,7 +258,7 @@ class PpoLearner:
         self,
         name: str,
         model: nn.Module,
-        judged: _Judged,
+        judged: _Estimates,
         loss: _TokenLoss,
         purpose: Purpose,
         iteration: int,
@@ -269,6 +312,6 @@ def _joined(of: Sequence[Tensor], numbers: Sequence[int]) -> Tensor:
     return torch.cat([of[number] for number in numbers])
 
 
-def _to_come(each: Tensor) -> Tensor:
+def _suffix_sums(each: Tensor) -> Tensor:
     """Of a sequence: the sum of what stands at each place and behind it."""
     return each.flip(0).cumsum(0).flip(0)

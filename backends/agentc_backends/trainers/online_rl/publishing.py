@@ -5,11 +5,15 @@ Checked by `agentc.runtime.contracts.run_contract`. Neighbour: `job_online.py`.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from safetensors.torch import load_file
 
 from agentc.program.job import each_row, write_json, write_rows
 from agentc_backends.agents.common.failures import FatalError
@@ -19,7 +23,17 @@ from agentc_backends.data.models.checkpoint import (
     load_model,
     require_unquantised,
 )
-from agentc_backends.trainers.online_rl.run_files import CURVE, EPISODES, EVALUATIONS, RunFiles
+from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.trainers.online_rl.critic import Critic, RankWith, new_critic
+from agentc_backends.trainers.online_rl.readers import untrained_encoder
+from agentc_backends.trainers.online_rl.state import (
+    CURVE,
+    EPISODES,
+    EVALUATIONS,
+    STATE,
+    RunFiles,
+    load_weights,
+)
 
 RUN_FILE = "run.json"
 KEPT, OWN = "checkpoints", "kept"
@@ -102,3 +116,54 @@ def _evaluated(folder: Path, before: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["iteration"], row["task_id"], row["attempt"]
+
+
+_FILES: Mapping[RankWith, str] = {"target": "target", "online": "critic"}
+ENCODER = "encoder"
+"""The folder in a run's state that has the encoder of its critic but for the weights, which are the
+critic's; in run.json, how the encoder reads."""
+_READ_WITH = "reader.encoder."
+"""The weights of an encoder of its own."""
+_WIDTH = "q1.0.bias"
+"""The weights of a critic that are as many as its heads are wide."""
+
+
+def critic_description(
+    prompt: Mapping[str, Any], encoder: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What run.json says of a critic: what its states were tokens of, by the `memory` and a digest
+    of the prompt that the run's policy was shown, and how its own `encoder` reads, if it has one.
+    """
+    texts = json.dumps(prompt, sort_keys=True)
+    return {
+        "memory": prompt.get("memory", "all"),
+        "prompt": hashlib.sha256(texts.encode()).hexdigest()[:16],
+        **({} if encoder is None else {ENCODER: dict(encoder)}),
+    }
+
+
+def read_critic(folder: Path, rank_with: RankWith) -> tuple[Critic, Mapping[str, Any]]:
+    """The critic of a run, in float32 and without gradient, and what run.json says of it. Raises
+    ValueError for a folder that has none."""
+    try:
+        told = json.loads((folder / RUN_FILE).read_text(encoding="utf-8")).get("critic", {})
+        weights = load_file(folder / STATE / f"{_FILES[rank_with]}.safetensors")
+        if ENCODER not in told and any(name.startswith(_READ_WITH) for name in weights):
+            raise ValueError("the encoder that it reads with was not published; make it anew")
+        critic = _untrained(folder, told.get(ENCODER), len(weights[_WIDTH]))
+        load_weights(critic, weights)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder} has no critic to rank candidates with ({type(error).__name__}: {error}); "
+            "runs of `archer` and `chai` with `publish_state: true` have one"
+        ) from error
+    critic.requires_grad_(False)
+    return critic, told
+
+
+def _untrained(folder: Path, reading: Mapping[str, Any] | None, hidden: int) -> Critic:
+    """A critic of the run's shape; `reading` says how its own encoder reads, if it has one."""
+    if reading is None:
+        return new_critic(load_model(folder).eval(), hidden, 0.0)
+    words, pool, longest = load_tokenizer(str(folder)), reading["pool"], reading["max_length"]
+    return Critic(untrained_encoder(folder / STATE / ENCODER, words, pool, longest), hidden)

@@ -11,8 +11,7 @@ from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
 from agentc_backends.trainers.common.rows import pairs_to_compare
 from agentc_backends.trainers.common.scoring import sample_of
-from agentc_backends.trainers.openrlhf.schedule import Schedule
-from agentc_backends.trainers.openrlhf.session import read_settings, train_with
+from agentc_backends.trainers.openrlhf.session import Schedule, read_settings, train_with
 
 
 def train(job: Job) -> None:
@@ -31,7 +30,7 @@ def train(job: Job) -> None:
         )
 
     def data_set(schedule: Schedule, tokenizer: Any) -> Any:
-        from agentc_backends.trainers.openrlhf.datasets import TokenPairs
+        from agentc_backends.trainers.openrlhf.trainers import TokenPairs
 
         return TokenPairs(pairs, schedule, tokenizer)
 

@@ -10,8 +10,7 @@ from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
 from agentc_backends.trainers.common.rows import prompts_of, read_choice, rows_to_imitate
 from agentc_backends.trainers.common.scoring import sample_of
-from agentc_backends.trainers.openrlhf.schedule import Schedule
-from agentc_backends.trainers.openrlhf.session import read_settings, train_with
+from agentc_backends.trainers.openrlhf.session import Schedule, read_settings, train_with
 
 
 def train(job: Job) -> None:
@@ -26,7 +25,7 @@ def train(job: Job) -> None:
     warn_of_forgotten(job, counts)
 
     def data_set(schedule: Schedule, tokenizer: Any) -> Any:
-        from agentc_backends.trainers.openrlhf.datasets import TokenRows
+        from agentc_backends.trainers.openrlhf.trainers import TokenRows
 
         return TokenRows(sides, schedule, tokenizer)
 

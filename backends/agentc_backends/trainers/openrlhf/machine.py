@@ -83,12 +83,12 @@ def _load_models() -> None:
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("flash_attn"):
             raise
-        with _stand_ins():
+        with _placeholders():
             importlib.import_module(name)
 
 
 @contextmanager
-def _stand_ins() -> Iterator[None]:
+def _placeholders() -> Iterator[None]:
     def unavailable(*_: Any, **__: Any) -> Any:
         raise NotImplementedError(_PACKING)
 

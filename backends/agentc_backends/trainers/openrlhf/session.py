@@ -4,6 +4,7 @@ start the command in this process with its data set and trainer replaced, publis
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import runpy
 import shutil
@@ -11,22 +12,148 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from agentc.program.job import Job, JobConfig
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side
 from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
-from agentc_backends.trainers.common.attention import require_attention
-from agentc_backends.trainers.common.processes import agreed, first_process
+from agentc_backends.trainers.common.checkpoints import Deadline, mark_whole
+from agentc_backends.trainers.common.checks import (
+    require_attention,
+    require_finite,
+    skipped_update_error,
+)
+from agentc_backends.trainers.common.processes import decide_on_first, first_process
 from agentc_backends.trainers.common.program import record_facts
+from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.common.scoring import ScoringSample, score_rows
-from agentc_backends.trainers.openrlhf.checkpoint import publish, without_code
+from agentc_backends.trainers.common.step_log import StepLog
+from agentc_backends.trainers.openrlhf.checkpoints import (
+    FOLDER,
+    TAG,
+    keep_newest_checkpoint,
+    publish,
+    without_code,
+)
 from agentc_backends.trainers.openrlhf.machine import join_group, prepare_machine
-from agentc_backends.trainers.openrlhf.resume import FOLDER, settle_checkpoints
-from agentc_backends.trainers.openrlhf.schedule import Schedule, lay_out
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`places[i]` is the index of a row, or None for an empty one; `global_batch` places make a
+    step. `held[s]` rows of step s are not empty."""
+
+    places: tuple[int | None, ...]
+    held: tuple[int, ...]
+    global_batch: int
+
+    def step_of(self, place: int) -> int:
+        """The step in which a place is trained."""
+        return place // self.global_batch
+
+    def tokens(self, of_rows: Sequence[int]) -> list[int]:
+        """Tokens of the rows of each step, `of_rows` being those of the rows."""
+        totals = [0] * len(self.held)
+        for place, row in enumerate(self.places):
+            if row is not None:
+                totals[self.step_of(place)] += of_rows[row]
+        return totals
+
+
+def schedule_rows(
+    lengths: Sequence[int], *, global_batch: int, epochs: float, max_steps: int | None, seed: int
+) -> Schedule:
+    """The schedule of rows with these lengths, in tokens. Steps: ceil(epochs * steps of an epoch),
+    or `max_steps`, which may go beyond the epochs."""
+    steps_per_epoch = math.ceil(len(lengths) / global_batch)
+    # Rounded first: 0.1 * 30 is a bit more than 3.
+    steps = max_steps or math.ceil(round(epochs * steps_per_epoch, 6))
+    sampler = StepSampler(lengths, global_batch=global_batch, multiple=1, seed=seed)
+    places: list[int | None] = []
+    held: list[int] = []
+    for epoch in count():
+        sampler.set_epoch(epoch)
+        rows = list(sampler)
+        for start in range(0, len(rows), global_batch):
+            if len(held) == steps:
+                return Schedule(tuple(places), tuple(held), global_batch)
+            step = rows[start : start + global_batch]
+            held.append(len(step))
+            places += [*step, *[None] * (global_batch - len(step))]
+    raise AssertionError("epochs never end")
+
+
+class StepReporter:
+    """Writes from the first process only. A line's numbers are means over the steps since the line
+    before, but for the rate and the gradient's norm, which are its step's own. `tokens` are those
+    of each step's rows; `begun` steps were made by an attempt before this one."""
+
+    def __init__(
+        self,
+        job: Job,
+        tokens: Sequence[int],
+        *,
+        begun: int,
+        log_every: int,
+        save_every: int | None,
+    ) -> None:
+        self.job = job
+        self.total = len(tokens)
+        self._tokens = tokens
+        self._log_every = log_every
+        self._save_every = save_every
+        self._log = StepLog(job, begun)
+        self._since: list[dict[str, float]] = []
+        self._deadline = Deadline(job)
+
+    def last(self, number: int) -> bool:
+        """Whether no step follows."""
+        return number >= self.total
+
+    def step(
+        self, number: int, learning_rate: float, numbers: dict[str, float], *, updated: bool
+    ) -> None:
+        """Take the numbers of a step, means over all processes, and whether it changed the
+        weights. Raises TrainingDivergedError."""
+        if not updated:
+            raise skipped_update_error(number, numbers["loss"])
+        require_finite(number, numbers)
+        self._since.append(numbers)
+        if number > 1 and number % self._log_every:
+            return
+        steps, self._since = self._since, []
+        means = {name: sum(step[name] for step in steps) / len(steps) for name in numbers}
+        self._log.write(
+            number,
+            self.total,
+            lr=learning_rate,
+            tokens=sum(self._tokens[:number]),
+            numbers={**means, "grad_norm": numbers["grad_norm"]},
+        )
+
+    def must_stop(self, number: int, model: Any) -> bool:
+        """Whether a checkpoint must be saved after this step and the training stop, because the
+        time limit is near. Asked at the end of each step."""
+        return self._deadline.is_near(model) and not self.last(number)
+
+    def save_due(self, number: int, model: Any) -> bool:
+        """Whether a checkpoint is to be saved after this step; the last one needs none, for the
+        finished model follows. Asked after `must_stop`."""
+        return not self.last(number) and self._deadline.save_due(model, number, self._save_every)
+
+    def saved(self, number: int) -> None:
+        """Take note that the checkpoint after a step is written."""
+        if first_process():
+            mark_whole(self.job.work / FOLDER / f"{TAG}{number}")
+        self._deadline.saved()
+
+    def stop(self, number: int) -> NoReturn:
+        """End the training after a step. Raises OutOfTimeError on every process."""
+        self._deadline.stop(number, self.total)
+
 
 _PACKAGES = ("torch", "transformers", "openrlhf", "deepspeed", "peft", "accelerate")
 """Those whose versions are facts."""
@@ -101,7 +228,7 @@ def train_with(
     Raises TrainingDivergedError, OutOfTimeError."""
     import torch.distributed as dist
 
-    schedule = lay_out(
+    schedule = schedule_rows(
         lengths,
         global_batch=settings.value("--train.batch_size"),
         epochs=settings.epochs,
@@ -114,7 +241,7 @@ def train_with(
     os.environ["TORCH_EXTENSIONS_DIR"] = str(job.work / _OPERATORS)
     prepare_machine()
     join_group()
-    begun = agreed(partial(_settle, job.work))
+    begun = decide_on_first(partial(_clear_work, job.work))
     trained = job.work / _TRAINED
     base = job.input("model")
     flags = [*settings.flags, *_models(job, base), "--ckpt.output_dir", str(trained)]
@@ -122,8 +249,6 @@ def train_with(
     # When to save is `reporter`'s to say.
     flags += ["--ckpt.save_steps", str(len(schedule.held))]
     flags += ["--ckpt.load_enable"] if begun else []
-
-    from agentc_backends.trainers.openrlhf.reporting import StepReporter
 
     reporter = StepReporter(
         job,
@@ -146,12 +271,12 @@ def train_with(
     dist.barrier()
 
 
-def _settle(work: Path) -> int:
+def _clear_work(work: Path) -> int:
     """The step to continue after, 0 for none. Forgets what an attempt before this one began: a
     lock left by one that was killed while it compiled would be waited for without end."""
     for name in (_OPERATORS, _TRAINED):
         shutil.rmtree(work / name, ignore_errors=True)
-    return settle_checkpoints(work)
+    return keep_newest_checkpoint(work)
 
 
 def _models(job: Job, base: Path) -> list[str]:

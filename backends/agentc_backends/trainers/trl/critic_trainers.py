@@ -18,16 +18,10 @@ from torch.nn import functional
 from transformers import Trainer
 
 from agentc_backends.data.models.value_head import HEAD, pooled
-from agentc_backends.trainers.common.order import StepSampler
+from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout
-from agentc_backends.trainers.trl.step_means import CRITIC_COUNTS, StepMeans
-from agentc_backends.trainers.trl.trainers import (
-    PairCollator,
-    PairTrainer,
-    TrainerInOrder,
-    held_in,
-    row_by_row,
-)
+from agentc_backends.trainers.trl.trainer_base import CRITIC_COUNTS, OrderedTrainer, StepMeans
+from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer, count_held, row_by_row
 
 _WEIGHTS = "score_weights"
 
@@ -76,7 +70,7 @@ class CriticTrainer(PairTrainer):
         """This micro-batch's share of the step's loss (times the number of processes, over which
         gradients are averaged)."""
         mask, weights = inputs["completion_mask"][:, 1:], inputs[_WEIGHTS][:, 1:]
-        held = torch.stack(held_in(inputs["completion_mask"]))
+        held = torch.stack(count_held(inputs["completion_mask"]))
         pairs, tokens = held if num_items_in_batch is None else num_items_in_batch
         size = mask.size(0) // 2
         placed = {n: inputs[n] for n in ("attention_mask", "position_ids") if n in inputs}
@@ -137,7 +131,7 @@ class CriticCollator:
         return batch
 
 
-class ValueTrainer(TrainerInOrder, Trainer):  # type: ignore[misc]
+class ValueTrainer(OrderedTrainer, Trainer):  # type: ignore[misc]
     """Trains a model with a head that gives each row a score, on items {ids, targets}.
 
     `bradley_terry`: an item is two rows, the better one first, and loses -log sigmoid(beta (s+ -

@@ -12,7 +12,7 @@ from agentc_backends.trainers.common.program import run_trainer
 from agentc_backends.trainers.common.rows import pairs_to_compare
 from agentc_backends.trainers.common.scoring import sample_of
 from agentc_backends.trainers.trl.session import train_with
-from agentc_backends.trainers.trl.sharding import ModelLayout, load_laid_out
+from agentc_backends.trainers.trl.sharding import ModelLayout, load_with_layout
 
 
 def train(job: Job) -> None:
@@ -25,8 +25,7 @@ def train(job: Job) -> None:
 
     from trl import DPOConfig
 
-    from agentc_backends.trainers.trl.likelihood import NllRules
-    from agentc_backends.trainers.trl.trainers import PairCollator, PairTrainer
+    from agentc_backends.trainers.trl.trainers import NllRules, PairCollator, PairTrainer
 
     nll = NllRules(**job.config.get("nll", {}))
     if nll.on == "whole" and any(side.starts for pair in pairs for side in pair):
@@ -40,7 +39,7 @@ def train(job: Job) -> None:
         references = [path for path in job.inputs("reference") if path != base]
         return PairTrainer(
             # Without one, TRL takes the starting policy (with adapters off).
-            ref_model=load_laid_out(references[0], layout) if references else None,
+            ref_model=load_with_layout(references[0], layout) if references else None,
             reference_cache=job.work / "reference_log_probs.json",
             data_collator=PairCollator(encoder.pad),
             layout=layout,

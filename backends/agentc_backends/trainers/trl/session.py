@@ -15,16 +15,15 @@ from agentc_backends.data.models.checkpoint import companion_files, load_model
 from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
 from agentc_backends.job_device import job_device
-from agentc_backends.trainers.common.checkpoints import newest_whole
-from agentc_backends.trainers.common.order import StepSampler, empty_rows, step_totals
-from agentc_backends.trainers.common.precision import save_as, saved_as
-from agentc_backends.trainers.common.processes import agreed, first_process, process_count
+from agentc_backends.trainers.common.checkpoints import newest_whole, save_as, save_dtype_of
+from agentc_backends.trainers.common.processes import decide_on_first, first_process, process_count
 from agentc_backends.trainers.common.program import record_facts
+from agentc_backends.trainers.common.rows import StepSampler, empty_rows, step_totals
 from agentc_backends.trainers.common.scoring import ScoringSample, score_rows
 from agentc_backends.trainers.trl.sharding import (
     ModelLayout,
     empty_model,
-    load_laid_out,
+    load_with_layout,
     read_layout,
     release_gathered,
     sharding_facts,
@@ -59,7 +58,7 @@ def train_with(
     from datasets import Dataset
     from transformers.trainer_utils import set_seed
 
-    from agentc_backends.trainers.trl.reporting import Reporter
+    from agentc_backends.trainers.trl.trainer_base import Reporter
 
     config, base = job.config, job.input("model")
     layout = read_layout(job)
@@ -72,7 +71,7 @@ def train_with(
     totals = step_totals(tokens, global_batch=global_batch, seed=args.seed)
     set_seed(args.seed)
     trainer = trainer_class(
-        model=load_laid_out(base, layout),
+        model=load_with_layout(base, layout),
         layout=layout,
         args=args,
         train_dataset=Dataset.from_dict(columns(empty_rows(len(lengths), multiple))),
@@ -86,7 +85,7 @@ def train_with(
         trained(trainer)
     more = {**(facts or {}), **sharding_facts(trainer.model, layout)}
     scored = _score(trainer, layout, sample)
-    _save_checkpoint(trainer, job, base, layout, lora, saved_as(save_dtype, "float32"))
+    _save_checkpoint(trainer, job, base, layout, lora, save_dtype_of(save_dtype, "float32"))
     if first_process():
         write_scored_rows(job.out, scored)
     record_facts(job, counts, trainer.state.global_step, _PACKAGES, **more)
@@ -130,12 +129,12 @@ def _fit(trainer: Any, job: Job) -> None:
     OutOfTimeError."""
     from transformers.trainer_callback import PrinterCallback
 
-    from agentc_backends.trainers.trl.time_limit import StopInTime
+    from agentc_backends.trainers.trl.trainer_base import StopInTime
 
     # Progress goes to progress.json and logs/steps.jsonl instead of the standard output.
     trainer.remove_callback(PrinterCallback)
     # One process decides, for it also removes what is not whole.
-    resume = agreed(lambda: newest_whole(job.work, f"{CHECKPOINTS}*"))
+    resume = decide_on_first(lambda: newest_whole(job.work, f"{CHECKPOINTS}*"))
     limit = StopInTime(job)
     trainer.add_callback(limit)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))

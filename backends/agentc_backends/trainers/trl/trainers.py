@@ -7,12 +7,13 @@ how a step is cut into micro-batches and processes.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from datasets import Dataset
@@ -21,57 +22,78 @@ from trl.trainer import dpo_trainer
 
 from agentc.program.job import write_json
 from agentc_backends.data.chat.rows import IGNORED
-from agentc_backends.trainers.common.order import StepSampler
-from agentc_backends.trainers.trl.laid_out import LaidOut
-from agentc_backends.trainers.trl.likelihood import NllRules, Overheard
+from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout, release_gathered
-from agentc_backends.trainers.trl.step_means import DPO_COUNTS, SFT_COUNTS, StepMeans
+from agentc_backends.trainers.trl.trainer_base import (
+    DPO_COUNTS,
+    SFT_COUNTS,
+    OrderedTrainer,
+    StepMeans,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NllRules:
+    """Whose tokens count, and what is averaged: those of a step alike, or its rows alike."""
+
+    on: Literal["chosen", "whole"] = "chosen"
+    reduction: Literal["token", "row"] = "token"
+
+    @property
+    def stock(self) -> bool:
+        """Whether TRL's own term says it."""
+        return self == NllRules()
+
+    def counted(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The tokens of the chosen sides that count, from the second of each row on, which is the
+        first that is predicted: shape (pairs, length - 1)."""
+        mask = batch["attention_mask" if self.on == "whole" else "completion_mask"]
+        return mask[:, 1:].chunk(2)[0].bool()
+
+    def share(
+        self, log_probs: torch.Tensor, counted: torch.Tensor, pairs: int, tokens: int
+    ) -> torch.Tensor:
+        """This micro-batch's share of the term of a step with so many pairs and counted tokens:
+        minus the mean of `log_probs` (pairs, length - 1) over tokens, or over rows."""
+        sums = (log_probs * counted).sum(dim=1)
+        if self.reduction == "token":
+            return -sums.sum() / max(tokens, 1)
+        return -(sums / counted.sum(dim=1).clamp(min=1)).sum() / pairs
+
+
+class ChosenLogProbs:
+    """A model, called once by TRL, whose log-probabilities of the chosen side are kept: (pairs,
+    length - 1). Where the prompt counts too, TRL is shown none of its tokens."""
+
+    def __init__(self, model: Any, rules: NllRules, batch: Mapping[str, torch.Tensor]) -> None:
+        self._model = model
+        self._rules = rules
+        self._batch = batch
+        self.chosen = torch.empty(0)
+
+    def __call__(self, **inputs: Any) -> Any:
+        scored = self._batch["completion_mask"]
+        whole = self._rules.on == "whole"
+        if whole:
+            labels = inputs["labels"].clone()
+            half = labels.size(0) // 2
+            present = self._batch["attention_mask"][:half] == 1
+            labels[:half] = inputs["input_ids"][:half].masked_fill(~present, IGNORED)
+            inputs["labels"] = labels
+        found = self._model(**inputs)
+        length = scored.size(1) - 1
+        self.chosen = found.log_probs[:, -length:].chunk(2)[0]
+        if whole:
+            found = copy.copy(found)
+            found.log_probs = found.log_probs[:, -length:] * scored[:, 1:]
+        return found
+
 
 _POSITIONS = ("chosen_positions", "rejected_positions")
 _ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
 
 
-class TrainerInOrder(LaidOut):
-    """Shared by all trainers: a given row order, numbers that count no padding (those of tokens
-    are the Reporter's), and no model cards."""
-
-    _order: StepSampler
-    _means: StepMeans
-    state: Any
-    accelerator: Any
-    _metrics: Any
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
-        return self._order
-
-    def _init_training_state(self, *arguments: Any, **more: Any) -> Any:
-        """Of several processes that resume within an epoch, accelerate tells none its number."""
-        found = super()._init_training_state(*arguments, **more)  # type: ignore[misc]
-        self._order.set_epoch(found[0])
-        return found
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def _over_processes(self, counts: torch.Tensor) -> torch.Tensor:
-        """Sums of these counts, on this process's device, over all processes."""
-        if self.accelerator.num_processes == 1:
-            return counts
-        gathered: torch.Tensor = self.accelerator.gather(counts.unsqueeze(0))
-        return gathered.sum(dim=0)
-
-    def _keep(self, held: Mapping[str, tuple[int, int]]) -> None:
-        """Take over the numbers that TRL just made of a micro-batch."""
-        if self.model.training:
-            self._means.add(self.state.global_step, self._metrics["train"], held)
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Hand a line on with its numbers."""
-        self._metrics["train"].clear()
-        super().log({**logs, **self._means.take()}, start_time)  # type: ignore[misc]
-
-
-class RowTrainer(TrainerInOrder, SFTTrainer):  # type: ignore[misc]
+class RowTrainer(OrderedTrainer, SFTTrainer):  # type: ignore[misc]
     """SFTTrainer on rows in a given order."""
 
     def __init__(
@@ -92,7 +114,7 @@ class RowTrainer(TrainerInOrder, SFTTrainer):  # type: ignore[misc]
         return loss
 
 
-class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
+class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
     """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
 
     The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
@@ -189,7 +211,9 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
         shape (2,)."""
         counts = sum(
             (
-                torch.stack((held_in(batch["completion_mask"])[0], self._nll.counted(batch).sum()))
+                torch.stack(
+                    (count_held(batch["completion_mask"])[0], self._nll.counted(batch).sum())
+                )
                 for batch in batch_samples
             ),
             start=torch.zeros(2, dtype=torch.long),
@@ -207,7 +231,7 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
         gradients are averaged)."""
         mask = inputs["completion_mask"]
         counted = self._nll.counted(inputs)
-        held_pairs, held_tokens = int(held_in(mask)[0]), int(counted.sum())
+        held_pairs, held_tokens = int(count_held(mask)[0]), int(counted.sum())
         pairs, tokens = (
             (held_pairs, held_tokens)
             if num_items_in_batch is None
@@ -230,7 +254,7 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
             terms.append(term)
         self.loss_types, self.loss_weights = terms, weights
         apart = row_by_row(model, inputs)
-        overheard = Overheard(apart, self._nll, inputs) if own else None
+        overheard = ChosenLogProbs(apart, self._nll, inputs) if own else None
         loss: torch.Tensor = super().compute_loss(overheard or apart, inputs)
         if overheard is not None:
             loss = loss + own * self._nll.share(overheard.chosen, counted, pairs, tokens)
@@ -239,7 +263,7 @@ class PairTrainer(TrainerInOrder, DPOTrainer):  # type: ignore[misc]
 
     def _places(self, mask: torch.Tensor) -> dict[str, tuple[int, int]]:
         """What TRL's numbers of a micro-batch are means over, and how much of it counts."""
-        pairs, chosen = held_in(mask)
+        pairs, chosen = count_held(mask)
         counts = torch.stack((pairs, chosen, mask[:, 1:].sum()))
         held, scored, tokens = self._over_processes(counts).tolist()
         places = mask.size(0) // 2 * self.accelerator.num_processes
@@ -309,7 +333,7 @@ def row_by_row(model: Any, inputs: Mapping[str, torch.Tensor]) -> Any:
     return apart
 
 
-def held_in(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def count_held(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Non-empty pairs and trained chosen tokens of a completion mask (2 * pairs, length)."""
     scored = mask[:, 1:].sum(dim=1)
     chosen, _ = scored.chunk(2)

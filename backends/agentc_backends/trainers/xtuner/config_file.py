@@ -104,11 +104,11 @@ def _imports(settings: Mapping[str, Any], machine: MachineSettings, length: Leng
         "",
     ]
     if used == "CpuAmpOptimWrapper":
-        lines.append("from agentc_backends.trainers.xtuner.cpu_amp import CpuAmpOptimWrapper")
+        lines.append("from agentc_backends.trainers.xtuner.hooks import CpuAmpOptimWrapper")
     lines += [
-        "from agentc_backends.trainers.xtuner.order import RowOrder",
-        "from agentc_backends.trainers.xtuner.reporting import Reporter",
-        "from agentc_backends.trainers.xtuner.time_limit import CheckpointInTime",
+        "from agentc_backends.trainers.xtuner.schedule import RowOrder",
+        "from agentc_backends.trainers.xtuner.hooks import Reporter",
+        "from agentc_backends.trainers.xtuner.hooks import CheckpointInTime",
         "",
     ]
     return "\n".join(lines)

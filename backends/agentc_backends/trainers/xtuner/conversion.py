@@ -13,7 +13,7 @@ from typing import Any
 from agentc_backends.data.chat.rows import Side
 from agentc_backends.data.models.checkpoint import companion_files
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
-from agentc_backends.trainers.common.precision import save_as, saved_as
+from agentc_backends.trainers.common.checkpoints import save_as, save_dtype_of
 from agentc_backends.trainers.common.scoring import ScoringSample, chosen_log_probs, score_rows
 
 _SMALL = 1_000_000_000
@@ -101,7 +101,7 @@ def export(
     else:
         llm = _merged(llm, weights, lora)
     write_scored_rows(out, _scored(llm, sample))
-    dtype = saved_as(save_dtype, "float32")
+    dtype = save_dtype_of(save_dtype, "float32")
     save_as(llm, out, dtype)
     config = _read(base / "config.json")
     config["torch_dtype" if "torch_dtype" in config else "dtype"] = dtype

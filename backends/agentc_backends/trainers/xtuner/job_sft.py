@@ -2,27 +2,135 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
+from agentc.program.child import die_with_parent
 from agentc.program.job import Job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.data.models.lora_targets import require_lora_targets
 from agentc_backends.job_device import job_device
-from agentc_backends.trainers.common.attention import require_attention
-from agentc_backends.trainers.common.deadline import Deadline
-from agentc_backends.trainers.common.endings import TrainingFailedError
+from agentc_backends.trainers.common.checkpoints import Deadline
+from agentc_backends.trainers.common.checks import TrainingFailedError, require_attention
 from agentc_backends.trainers.common.program import record_facts, run_trainer
 from agentc_backends.trainers.common.rows import prompts_of, read_choice, rows_to_imitate
 from agentc_backends.trainers.common.scoring import sample_of
-from agentc_backends.trainers.xtuner import training
 from agentc_backends.trainers.xtuner.config_file import MachineSettings, deepspeed, render
 from agentc_backends.trainers.xtuner.conversion import export, into_transformers_4
-from agentc_backends.trainers.xtuner.packing import packed_sequences
-from agentc_backends.trainers.xtuner.schedule import length_of
+from agentc_backends.trainers.xtuner.schedule import DIVERGED, STOPPED, length_of, packed_sequences
+
+TRAIN = "xtuner.tools.train"
+ON_CPU = "agentc_backends.trainers.xtuner.on_cpu"
+_ERROR = re.compile(r"^(?:\[rank\d+\]: ?)?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b.*)")
+
+
+def training_command(
+    config: Path, *, gpu: bool, processes: int, deepspeed: Path | None, resume: Path | None
+) -> list[str]:
+    """The argv of the training process, or of the launcher of several."""
+    program = ["-m", TRAIN] if gpu else ["-m", ON_CPU, TRAIN]
+    argv = [sys.executable]
+    # DeepSpeed asks for a process group even where one process trains.
+    launched = processes > 1 or deepspeed is not None
+    if launched:
+        argv += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    argv += [*program, str(config)]
+    if deepspeed is not None:
+        argv += ["--deepspeed", str(deepspeed)]
+    if resume is not None:
+        argv += ["--resume", str(resume)]
+    return [*argv, "--launcher", "pytorch"] if launched else argv
+
+
+def run_training(argv: Sequence[str], *, gpu: bool, work: Path) -> None:
+    """Run it, with its output passed on; `work` is the job's work folder. Raises
+    TrainingFailedError with its last error."""
+    me = os.getpid()
+    process = subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=_variables(gpu, work),
+        # A launcher of several processes ends them when it is asked to end.
+        preexec_fn=lambda: die_with_parent(signal.SIGTERM, me),
+    )
+    assert process.stdout is not None
+    last: deque[str] = deque(maxlen=400)
+    for raw in process.stdout:
+        line = raw.decode("utf-8", "replace").rstrip("\n")
+        last.append(line)
+        print(line, flush=True)
+    status = process.wait()
+    if status < 0:
+        name = signal.Signals(-status).name
+        raise TrainingFailedError(f"training was ended by {name}; is the memory enough?")
+    if status:
+        raise TrainingFailedError(f"training ended with status {status}: {last_error(last)}")
+
+
+def last_error(lines: Sequence[str]) -> str:
+    """What went wrong, from the end of a Python program's output."""
+    for line in reversed(lines):
+        found = _ERROR.match(line.strip())
+        if found and "ChildFailedError" not in line:
+            return found.group(1)
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def newest_checkpoint(work_dir: Path) -> Path | None:
+    """The newest whole checkpoint; removes those that were cut off.
+
+    A file is whole when its zip directory, which is written last, is there. Of directories
+    (DeepSpeed) only the newest can be cut off: mmengine names it in `last_checkpoint` when it is
+    whole.
+    """
+    note = work_dir / "last_checkpoint"
+    named = Path(note.read_text(encoding="utf-8")).name if note.exists() else ""
+    paths = sorted(work_dir.glob("iter_*.pth"), key=iterations_of)
+    for path in reversed(paths):
+        if path.is_dir():
+            if path is not paths[-1] or path.name == named:
+                return path
+            shutil.rmtree(path)
+        elif zipfile.is_zipfile(path):
+            return path
+        else:
+            path.unlink()
+    return None
+
+
+def iterations_of(checkpoint: Path | None) -> int:
+    """After how many iterations a checkpoint was saved; 0 without one."""
+    return 0 if checkpoint is None else int(checkpoint.stem.rsplit("_", 1)[1])
+
+
+def _variables(gpu: bool, work: Path) -> dict[str, str]:
+    variables = dict(os.environ)
+    # The checkpoints are the job's own; mmengine reads them with pickled states of its optimiser.
+    variables["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"
+    variables.setdefault("MPLBACKEND", "Agg")
+    if not gpu:
+        variables["DS_ACCELERATOR"] = "cpu"
+        # DeepSpeed compiles an operator here. A lock that a killed compiler left would stop the
+        # next one for ever.
+        extensions = work / "torch_extensions"
+        if any(extensions.rglob("lock")):
+            shutil.rmtree(extensions)
+        variables["TORCH_EXTENSIONS_DIR"] = str(extensions)
+    return variables
+
 
 _PACKAGES = ("torch", "transformers", "xtuner", "mmengine", "peft")
 """Those whose versions are facts."""
@@ -74,24 +182,24 @@ def train(job: Job) -> None:
         ds_file = job.logs / "deepspeed.json"
         ds_file.write_text(deepspeed(settings), encoding="utf-8")
 
-    for note in (training.DIVERGED, training.STOPPED):
+    for note in (DIVERGED, STOPPED):
         (job.work / note).unlink(missing_ok=True)
-    newest = training.newest_checkpoint(work_dir)
-    done = training.iterations_of(newest)
+    newest = newest_checkpoint(work_dir)
+    done = iterations_of(newest)
     job.progress(done // settings["accumulative_counts"], length.steps, "steps", force=True)
     if done < length.iterations:
-        argv = training.command(
+        argv = training_command(
             config_file, gpu=gpu, processes=processes, deepspeed=ds_file, resume=newest
         )
         try:
-            training.run(argv, gpu=gpu, work=job.work)
+            run_training(argv, gpu=gpu, work=job.work)
         except TrainingFailedError as error:
             raise TrainingFailedError(_diverged(job) or str(error)) from None
-        newest = training.newest_checkpoint(work_dir)
-        if (job.work / training.STOPPED).exists():
-            step = training.iterations_of(newest) // settings["accumulative_counts"]
+        newest = newest_checkpoint(work_dir)
+        if (job.work / STOPPED).exists():
+            step = iterations_of(newest) // settings["accumulative_counts"]
             Deadline(job).stop(step, length.steps)
-    if newest is None or training.iterations_of(newest) < length.iterations:
+    if newest is None or iterations_of(newest) < length.iterations:
         raise TrainingFailedError(
             f"XTuner ended after {newest.name if newest else 'no checkpoint'}, not after "
             f"{length.iterations} iterations"
@@ -125,7 +233,7 @@ def _encoder(model: Path) -> Encoder:
 
 
 def _diverged(job: Job) -> str | None:
-    path = job.work / training.DIVERGED
+    path = job.work / DIVERGED
     return path.read_text(encoding="utf-8") if path.exists() else None
 
 

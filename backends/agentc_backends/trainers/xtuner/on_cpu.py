@@ -11,21 +11,21 @@ import runpy
 import sys
 from typing import Any
 
-from agentc_backends.trainers.common.launch import end_worker
+from agentc_backends.trainers.common.processes import end_worker
 
 
 def main() -> None:
     import torch
 
     if not torch.cuda.is_available():
-        accommodate(torch)
+        patch_torch(torch)
     module = sys.argv[1]
     sys.argv = sys.argv[1:]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     end_worker(0)
 
 
-def accommodate(torch: Any) -> None:
+def patch_torch(torch: Any) -> None:
     """Give torch the two functions that are missing without a GPU."""
     if not hasattr(torch.cpu, "is_bf16_supported"):
         torch.cpu.is_bf16_supported = lambda: True

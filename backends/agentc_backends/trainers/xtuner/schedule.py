@@ -9,9 +9,18 @@ iterations, so mmengine never stays at its starting factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any
+
+from agentc_backends.data.chat.rows import (
+    RowsError,
+    Side,
+)
+from agentc_backends.trainers.common.rows import (
+    permutation,
+)
 
 BY_TIME = -1
 """The interval of checkpoints that are saved by time: mmengine's own saves none."""
@@ -63,3 +72,83 @@ def schedulers(settings: Mapping[str, Any], steps: int) -> list[tuple[str, dict[
     elif decay and settings["scheduler"] == "linear":
         found.append(("LinearLR", {"start_factor": 1.0, "end_factor": 0.0, **span}))
     return found
+
+
+class RowOrder:
+    """An endless sampler for torch's DataLoader.
+
+    The rows of all epochs form one stream; `batch_size` rows in a row are a micro-batch, and
+    process r of n takes the micro-batches r, r + n, ... Step s of a run thus holds the rows from
+    s * global_batch on, however many processes there are.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        batch_size: int,
+        seed: int,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        if rank is None or world_size is None:
+            from mmengine.dist import get_dist_info
+
+            rank, world_size = get_dist_info()
+        self.rows = len(dataset)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.rank = rank
+        self.world_size = world_size
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __iter__(self) -> Iterator[int]:
+        stream = self._stream()
+        for batch in count():
+            rows = list(islice(stream, self.batch_size))
+            if batch % self.world_size == self.rank:
+                yield from rows
+
+    def _stream(self) -> Iterator[int]:
+        for epoch in count():
+            yield from permutation(self.rows, self.seed, epoch)
+
+
+_CHUNK = 1000
+"""Rows that the data set library hands to XTuner's packer at a time."""
+
+
+def packed_sequences(sides: Sequence[Side], max_length: int) -> list[list[bool]]:
+    """The trained-token masks of the packed sequences, in XTuner's order. What is left at the end
+    of a chunk opens the next one; what is left at the very end is not trained.
+
+    Raises RowsError when a sequence has no trained token.
+    """
+    sequences: list[list[bool]] = []
+    rest: list[bool] = []
+    for start in range(0, len(sides), _CHUNK):
+        for side in sides[start : start + _CHUNK]:
+            rest += side.trained
+        whole = len(rest) // max_length
+        if whole == 0:
+            sequences.append(rest)
+            rest = []
+            continue
+        sequences += [rest[i * max_length : (i + 1) * max_length] for i in range(whole)]
+        rest = rest[whole * max_length :]
+    empty = sum(not any(sequence[1:]) for sequence in sequences)
+    if empty:
+        raise RowsError(
+            f"{empty} of {len(sequences)} packed sequences of {max_length} tokens hold no trained "
+            "token; raise max_length, or leave packing out"
+        )
+    return sequences
+
+
+DIVERGED = "diverged.txt"
+"""In the job's work folder: what to tell people, when the loss is no longer a number."""
+
+
+STOPPED = "stopped"
+"""There as well: the training saved a checkpoint and stopped before the time limit."""

@@ -3,20 +3,22 @@ run whose numbers are no longer finite."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.dist import all_reduce
-from mmengine.hooks import Hook
+from mmengine.dist import all_reduce, is_main_process
+from mmengine.hooks import CheckpointHook, Hook
+from mmengine.optim import OptimWrapper
 
 from agentc.program.job import Job
-from agentc_backends.trainers.common.divergence import require_finite
-from agentc_backends.trainers.common.endings import TrainingDivergedError
-from agentc_backends.trainers.common.launch import die_with_launcher
-from agentc_backends.trainers.common.processes import first_process
+from agentc_backends.trainers.common.checkpoints import Deadline
+from agentc_backends.trainers.common.checks import TrainingDivergedError, require_finite
+from agentc_backends.trainers.common.processes import die_with_launcher, first_process
 from agentc_backends.trainers.common.step_log import StepLog
-from agentc_backends.trainers.xtuner.training import DIVERGED
+from agentc_backends.trainers.xtuner.schedule import BY_TIME, DIVERGED, STOPPED
 
 _TOKENS = "agentc_tokens"
 """Name of the count of tokens in mmengine's message hub, which its checkpoints hold."""
@@ -105,3 +107,52 @@ def _gradient_norm(runner: Any) -> dict[str, float]:
     """Of the last step, before clipping; mmengine tells it where it clips."""
     norm = runner.message_hub.log_scalars.get("train/grad_norm")
     return {} if norm is None else {"grad_norm": float(norm.current())}
+
+
+class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
+    """CheckpointHook that ends the training at the end of the optimiser step (`accumulation`
+    iterations) after which the deadline is near. At least one step is made."""
+
+    def __init__(self, *arguments: Any, job_file: str, accumulation: int, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.accumulation = accumulation
+        self.deadline = Deadline(Job(Path(job_file)))
+        self._stops = self._due = False
+
+    def before_train_iter(self, runner: Any, batch_idx: int, data_batch: Any = None) -> None:
+        if batch_idx % self.accumulation == 0:
+            self.deadline.begin_step()
+
+    def after_train_iter(
+        self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        self._due = False
+        if (batch_idx + 1) % self.accumulation == 0:
+            near = self.deadline.is_near(runner.model)
+            last = self.is_last_train_iter(runner)
+            self._stops = near and not last
+            if self.interval == BY_TIME and not last:
+                step = (batch_idx + 1) // self.accumulation
+                self._due = self.deadline.save_due(runner.model, step, None)
+        super().after_train_iter(runner, batch_idx, data_batch, outputs)
+        if self._stops:
+            runner.train_loop.stop_training = True
+            if is_main_process():
+                (self.deadline.job.work / STOPPED).touch()
+
+    def every_n_train_iters(self, runner: Any, n: int, start: int = 0) -> bool:
+        """Whether to save now."""
+        return self._stops or self._due or bool(super().every_n_train_iters(runner, n, start))
+
+    def _save_checkpoint(self, runner: Any) -> None:
+        super()._save_checkpoint(runner)
+        self.deadline.saved()
+
+
+class CpuAmpOptimWrapper(OptimWrapper):  # type: ignore[misc]
+    """OptimWrapper whose forward passes run in bfloat16 where autocast says so."""
+
+    @contextmanager
+    def optim_context(self, model: Any) -> Iterator[None]:
+        with super().optim_context(model), torch.autocast("cpu", dtype=torch.bfloat16):
+            yield

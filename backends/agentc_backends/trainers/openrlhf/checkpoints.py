@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.data.models.checkpoint import WEIGHT_SUFFIXES, companion_files, load_model
-from agentc_backends.trainers.common.precision import save_as, saved_as
+from agentc_backends.trainers.common.checkpoints import (
+    newest_whole,
+    save_as,
+    save_dtype_of,
+    step_of,
+)
 
 _CODE = "auto_map"
 _TRAINED = "bfloat16"
@@ -38,7 +43,7 @@ def publish(trained: Path, base: Path, out: Path, save_dtype: str) -> None:
     else as it was in `base`: OpenRLHF rewrites the tokenizer and turns the cache off in the
     configuration."""
     adapted = (trained / _ADAPTER).exists()
-    dtype = saved_as(save_dtype, "float32" if adapted else _TRAINED)
+    dtype = save_dtype_of(save_dtype, "float32" if adapted else _TRAINED)
     if adapted:
         _merge(trained, base, out, dtype)
     elif dtype != _TRAINED:
@@ -64,3 +69,23 @@ def _merge(adapter: Path, base: Path, out: Path, dtype: str) -> None:
 
 def _write(path: Path, values: dict[str, Any]) -> None:
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+FOLDER = "checkpoints"
+TAG = "global_step"
+"""How the folders begin that OpenRLHF saves, each named after its step."""
+
+
+def keep_newest_checkpoint(work: Path) -> int:
+    """Keep the newest whole checkpoint only, and let DeepSpeed find it. Its step, 0 for none."""
+    folder = work / FOLDER
+    newest = newest_whole(folder, f"{TAG}*")
+    for path in folder.glob(f"{TAG}*"):
+        if path != newest:
+            shutil.rmtree(path)
+    latest = folder / "latest"
+    if newest is None:
+        latest.unlink(missing_ok=True)
+        return 0
+    latest.write_text(newest.name, encoding="utf-8")
+    return step_of(newest)

@@ -12,31 +12,126 @@ import copy
 import statistics
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import torch
 from datasets import Dataset
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
-from trl import GRPOConfig, RLOOConfig
+from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
+from trl.trainer.utils import pad
 
-from agentc_backends.trainers.online_rl.episode_rows import (
-    EpisodeBatch,
-    EpisodeRow,
-    episode_batch,
-    episode_row,
-)
-from agentc_backends.trainers.online_rl.learner import ACTOR, Learning, Numbers
-from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
-from agentc_backends.trainers.online_rl.trl_trainers import (
-    EpisodeGroupTrainer,
-    EpisodeLeaveOneOutTrainer,
-)
+from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, Numbers
+from agentc_backends.trainers.online_rl.replay import Episode, ReplayBuffer, key_of
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """The tokens of an episode, whether the policy drew each, and what the episode was worth.
+    `left_out` are the replies that later turns show in other tokens than those that were drawn
+    (a text can be cut into tokens in several ways): nothing of them is trained."""
+
+    tokens: tuple[int, ...]
+    drawn: tuple[bool, ...]
+    left_out: int
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeBatch:
+    """Rows cut at one place for all, before which no token was drawn: prompts of one length need no
+    padding before them, where it would shift the positions of what follows."""
+
+    prompts: list[list[int]]
+    completions: list[list[int]]
+    drawn: list[list[int]]
+
+
+def episode_row(played: Episode) -> EpisodeRow:
+    """Of one episode: what its last turn was shown, and its reply. One without turns is empty."""
+    if not played.turns:
+        return EpisodeRow((), (), 0, played.total)
+    last = played.turns[-1]
+    tokens = (*last.state.ids, *last.reply.ids)
+    drawn, left_out = [False] * len(tokens), 0
+    for turn in played.turns:
+        start, end = turn.state.length, turn.state.length + len(turn.reply.ids)
+        if tokens[:start] == turn.state.ids and tokens[start:end] == turn.reply.ids:
+            drawn[start:end] = [True] * (end - start)
+        else:
+            left_out += 1
+    return EpisodeRow(tokens, tuple(drawn), left_out, played.total)
+
+
+def episode_batch(rows: Sequence[EpisodeRow], filler: int) -> EpisodeBatch:
+    """All rows, in their order. One of which nothing was drawn is `filler` tokens that nothing is
+    learnt from: its worth counts in its group all the same."""
+    place = min((row.drawn.index(True) for row in rows if any(row.drawn)), default=1)
+    nothing = (filler,) * (place + 1), (False,) * (place + 1)
+    whole = [(row.tokens, row.drawn) if any(row.drawn) else nothing for row in rows]
+    return EpisodeBatch(
+        prompts=[[*tokens[:place]] for tokens, _ in whole],
+        completions=[[*tokens[place:]] for tokens, _ in whole],
+        drawn=[[*map(int, drawn[place:])] for _, drawn in whole],
+    )
+
+
+Episodes = Callable[[int], EpisodeBatch]
+"""The episodes of an iteration; it is told how many rows TRL wants."""
+
+
+class EpisodeGroupTrainer(GRPOTrainer):  # type: ignore[misc]
+    """GRPOTrainer whose rollouts are these episodes."""
+
+    def __init__(self, episodes: Episodes, **options: Any) -> None:
+        def rollouts(prompts: list[Any], trainer: Any) -> dict[str, Any]:
+            batch = episodes(len(prompts))
+            return {
+                "prompt_ids": batch.prompts,
+                "completion_ids": batch.completions,
+                # TRL reads them with vLLM alone; it computes those of the model that trains.
+                "logprobs": None,
+                "env_mask": batch.drawn,
+            }
+
+        super().__init__(rollout_func=rollouts, **options)
+
+
+class EpisodeLeaveOneOutTrainer(RLOOTrainer):  # type: ignore[misc]
+    """RLOOTrainer on these episodes."""
+
+    def __init__(self, episodes: Episodes, **options: Any) -> None:
+        self._episodes = episodes
+        self._drawn = torch.zeros(0)
+        super().__init__(**options)
+
+    def _generate(self, prompts: list[Any]) -> tuple[list[list[int]], list[list[int]], list[str]]:
+        batch = self._episodes(len(prompts))
+        drawn = [torch.tensor(row) for row in batch.drawn]
+        self._drawn = pad(drawn, padding_value=0, padding_side="right")
+        return batch.prompts, batch.completions, [""] * len(prompts)
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        made: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        return {**made, "drawn": self._drawn}  # TRL shuffles and cuts it as it does the others
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        self._drawn = inputs["drawn"]
+        return super()._compute_loss(model, inputs)
+
+    def _get_per_token_logps_and_entropies(
+        self, *arguments: Any, **more: Any
+    ) -> tuple[Tensor, Any, Any]:
+        log_probs, entropies, auxiliary = super()._get_per_token_logps_and_entropies(
+            *arguments, **more
+        )
+        return log_probs * self._drawn, entropies, auxiliary
+
 
 Algorithm: TypeAlias = Literal["grpo", "rloo"]
 _NUMBERS = {
@@ -80,12 +175,12 @@ class TrlLearner:
     def __init__(self, learning: Learning, phase: GroupPhase) -> None:
         self._with, self._phase = learning, phase
         self._rows: list[EpisodeRow] = []
-        self._heard = _Heard()
+        self._heard = _LogCollector()
         optimiser = Adam(learning.policy.parameters(), lr=phase.lr)
         self.optimisers: Mapping[str, Optimizer] = {ACTOR: optimiser}
         # The trainer makes the folder that it would save to.
         self._folder = tempfile.TemporaryDirectory()
-        with _as_it_was(learning.policy), warnings.catch_warnings():
+        with _settings_restored(learning.policy), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that rollout_func is experimental
             self._trainer = self._trainer_of(optimiser)
 
@@ -100,7 +195,7 @@ class TrlLearner:
         self._heard.lines.clear()
         # TRL shuffles a generation batch by the common generator.
         torch.manual_seed(key_of(self._with.seed, "actor", iteration))
-        with _as_it_was(self._with.policy):
+        with _settings_restored(self._with.policy):
             self._trainer.train()
         wanted = {**_NUMBERS, **(_OF_TOKENS if self._phase.algorithm == "grpo" else {})}
         told = {
@@ -176,7 +271,7 @@ class TrlLearner:
         return trainer
 
 
-class _Heard(TrainerCallback):  # type: ignore[misc]
+class _LogCollector(TrainerCallback):  # type: ignore[misc]
     """What a trainer logs of each step."""
 
     def __init__(self) -> None:
@@ -188,7 +283,7 @@ class _Heard(TrainerCallback):  # type: ignore[misc]
 
 
 @contextmanager
-def _as_it_was(policy: Any) -> Iterator[None]:
+def _settings_restored(policy: Any) -> Iterator[None]:
     """Trainers set special tokens of a model's configs to the tokenizer's, and leave it training:
     what is published would say when the run was last cut off."""
     config = policy.config.get_text_config()

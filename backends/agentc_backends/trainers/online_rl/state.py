@@ -1,0 +1,232 @@
+"""The state of a run in the job's work folder, so that it goes on where it was cut off.
+
+Weights and moments as safetensors, nothing pickled; `state.json` names the next phase. A state is
+written beside the one before it and becomes the newest by its mark (`common/checkpoints.py`).
+Everything else follows from the run's seed and from the episodes' file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from agentc.program.job import Job, each_row, write_rows
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.journal import Journal
+from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole, step_of
+from agentc_backends.trainers.online_rl.learning import Learner
+
+STATE = "state"
+"""The folder of an artifact that has a learner whole."""
+_STATES = "state-"
+_STATE = "state.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """What comes next: a phase of an iteration (from 0). `row` is what the iteration's row of the
+    curve has so far."""
+
+    iteration: int = 0
+    phase: int = 0
+    row: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_state(folder: Path, learner: Learner, place: RunPlace) -> None:
+    """Write the state; the one before it goes when this one is whole."""
+    newest = newest_whole(folder, f"{_STATES}*")
+    target = folder / f"{_STATES}{1 + (0 if newest is None else step_of(newest))}"
+    write_learner(target, learner)
+    (target / _STATE).write_text(json.dumps(asdict(place), sort_keys=True), encoding="utf-8")
+    mark_whole(target)
+    if newest is not None:
+        shutil.rmtree(newest)
+
+
+def write_learner(target: Path, learner: Learner) -> None:
+    """All weights and moments into a new folder."""
+    target.mkdir(parents=True)
+    for name, module in learner.modules.items():
+        save_file(_weights(module), target / f"{name}.safetensors")
+    for name, optimiser in learner.optimisers.items():
+        save_file(_moments(optimiser), target / f"{name}.optimiser.safetensors")
+
+
+def read_learner(folder: Path, learner: Learner) -> None:
+    """Put them into a learner of the same shape. Raises FatalError for another one."""
+    try:
+        for name, module in learner.modules.items():
+            load_weights(module, load_file(folder / f"{name}.safetensors"))
+        for name, optimiser in learner.optimisers.items():
+            _load_moments(optimiser, load_file(folder / f"{name}.optimiser.safetensors"))
+    except (OSError, KeyError, RuntimeError) as error:
+        raise FatalError(f"the state is not one of such a learner: {error}") from error
+
+
+def load_state(folder: Path, learner: Learner) -> RunPlace | None:
+    """Put the newest state into the learner and say what comes next; None where there is none."""
+    newest = newest_whole(folder, f"{_STATES}*")
+    if newest is None:
+        return None
+    read_learner(newest, learner)
+    return RunPlace(**json.loads((newest / _STATE).read_text(encoding="utf-8")))
+
+
+def _weights(module: nn.Module) -> dict[str, Tensor]:
+    # Parameters that are tied have one name here, and all of them follow it.
+    return {name: each.detach().contiguous() for name, each in module.named_parameters()}
+
+
+def load_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Raises KeyError for one that is missing, RuntimeError for one of another shape."""
+    with torch.no_grad():
+        for name, each in module.named_parameters():
+            each.copy_(weights[name])
+
+
+def _moments(optimiser: Optimizer) -> dict[str, Tensor]:
+    """What Adam keeps of each parameter, by the parameter's number."""
+    kept = optimiser.state_dict()["state"]
+    return {
+        f"{number}.{name}": value.detach().contiguous()
+        for number, entry in kept.items()
+        for name, value in entry.items()
+    } or {"nothing": torch.zeros(1)}  # before the first step; a file has to hold something
+
+
+def _load_moments(optimiser: Optimizer, moments: Mapping[str, Tensor]) -> None:
+    whole = optimiser.state_dict()
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in moments.items():
+        number, _, name = key.partition(".")
+        if name:
+            state.setdefault(int(number), {})[name] = value
+    whole["state"] = state
+    optimiser.load_state_dict(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """Where a run begins: at the first iteration, or behind the `played` rows of each one of the
+    run that it goes on from, whose curve ends with the row `last`. A run that plays nothing begins
+    behind all that it learns from."""
+
+    iteration: int = 0
+    played: Iterable[Sequence[Mapping[str, Any]]] = ()
+    last: Mapping[str, Any] = field(default_factory=dict)
+
+
+EPISODES, EVALUATIONS, CURVE = "episodes.jsonl", "evaluations.jsonl", "curve.jsonl"
+
+
+class RunFiles:
+    """`open` it at the place that the run goes on from: rows of what comes after are dropped, since
+    on some machines they would not come out the same again. Those of the phase that comes next are
+    kept: they are of the policy that plays it."""
+
+    def __init__(self, folder: Path, episodes: int) -> None:
+        self._folder, self._number = folder, episodes
+        self._journals: dict[str, Journal] = {}
+        self.first = 0
+        """The first iteration of this run; there are earlier ones where it goes on from another."""
+        self.last: Mapping[str, Any] = {}
+        """The newest row of the curve, or of the one before it; {} before the first."""
+
+    def open(self, place: RunPlace, first: int, before: Mapping[str, Any]) -> None:
+        """To be called once. `first` is the run's first iteration, `before` the last row of the
+        curve that it goes on from."""
+        self.first = first
+        iteration = place.iteration
+        for name in (EPISODES, EVALUATIONS):
+            _keep(self._folder / name, lambda row: row["iteration"] <= iteration)
+        # A row of the curve is written when its iteration is over.
+        _keep(self._folder / CURVE, lambda row: row["iteration"] < iteration)
+        self._journals = {
+            EPISODES: Journal(self._folder / EPISODES, ("iteration", "attempt")).__enter__(),
+            EVALUATIONS: Journal(
+                self._folder / EVALUATIONS, ("iteration", "task_id", "attempt")
+            ).__enter__(),
+        }
+
+        curve = self.curve()
+        self.last = curve[-1] if curve else before
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        for journal in self._journals.values():
+            journal.__exit__(None, None, None)
+
+    @property
+    def played(self) -> Journal:
+        """Of training, one row an episode."""
+        return self._journals[EPISODES]
+
+    @property
+    def evaluated(self) -> Journal:
+        """Of evaluations."""
+        return self._journals[EVALUATIONS]
+
+    def episodes_of(self, iteration: int) -> Sequence[Mapping[str, Any]]:
+        """The rows of an iteration, in their order."""
+        first = iteration * self._number
+        return self.played.rows([(iteration, first + number) for number in range(self._number)])
+
+    def curve(self) -> list[dict[str, Any]]:
+        """The rows so far."""
+        path = self._folder / CURVE
+        return list(each_row(path)) if path.exists() else []
+
+    def add_to_curve(self, row: Mapping[str, Any]) -> None:
+        """Of an iteration that is over."""
+        self.last = row
+        with (self._folder / CURVE).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row, sort_keys=True) + "\n")
+
+
+def _keep(path: Path, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Drop the other rows, and what was being written when the job was cut off."""
+    if not path.exists():
+        return
+    whole = path.with_suffix(".tmp")
+    write_rows(whole, (row for row in _whole_rows(path) if wanted(row)))
+    whole.replace(path)
+
+
+def _whole_rows(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def run_start(job: Job, learner: Learner) -> RunStart:
+    """Where the job's run begins, with the state of the run that it goes on from put into the
+    learner. Raises FatalError for a run without its state, or with that of another learner."""
+    folders = job.inputs("start")
+    if not folders:
+        return RunStart()
+    [folder] = folders
+    if not (folder / STATE).is_dir():
+        raise FatalError(
+            "the run to go on from did not publish its state; run it with `publish_state: true`"
+        )
+    read_learner(folder / STATE, learner)
+    told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    *_, last = each_row(folder / CURVE)
+    return RunStart(told["iterations"], _by_iteration(folder), last)
+
+
+def _by_iteration(folder: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
+    rows = each_row(folder / EPISODES)
+    for _, group in itertools.groupby(rows, key=lambda row: row["iteration"]):
+        yield [*group]
