@@ -18,12 +18,13 @@ from statistics import median
 from typing import Any
 
 from agentc_backends.environments.alfworld.expert import recorded
-from agentc_backends.environments.alfworld.games import HouseholdGame, make_game
-from agentc_backends.environments.alfworld.goals import is_reached
-from agentc_backends.environments.alfworld.house import build_house
-from agentc_backends.environments.alfworld.play import Play
-from agentc_backends.environments.alfworld.problem import read_problem
-from agentc_backends.environments.alfworld.wording import WORDINGS, Wording
+from agentc_backends.environments.alfworld.games import (
+    HouseholdGame,
+    build_house,
+    make_game,
+    read_problem,
+)
+from agentc_backends.environments.alfworld.play import WORDINGS, Play, Wording, is_reached
 from benchmarks.alfworld_equality import chosen, mixed_walk
 from benchmarks.alfworld_upstream.process import Upstream, read_rules, upstream_python
 

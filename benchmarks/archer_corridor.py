@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from tests.support.corridor_values import DISCOUNT, ExactValues, policy_values
 from tests.torch.online_rl.corridor import POLICY, outcomes
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 
-from agentc_backends.environments.corridor.exact import DISCOUNT, ExactValues, policy_values
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.critic import (
     Critic,

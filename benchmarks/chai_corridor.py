@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from tests.support.corridor_values import DISCOUNT, policy_values
 from tests.torch.online_rl.corridor import outcomes
 from transformers import LlamaForCausalLM
 
-from agentc_backends.environments.corridor.exact import DISCOUNT, policy_values
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.critic import (
     BestOf,

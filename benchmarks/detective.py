@@ -105,8 +105,8 @@ def reset_ms(server: Server) -> float:
 
 def compare(game: Path, states: int) -> int:
     """Walks with words that change nothing in between, so that time and parser differ."""
-    from agentc_backends.environments.detective.machine import GameMachine
-    from agentc_backends.environments.detective.stories import DETECTIVE
+    from agentc_backends.environments.detective.interpreter import GameMachine
+    from agentc_backends.environments.detective.settings import DETECTIVE
 
     kept, apart = GameMachine(str(game), DETECTIVE.scratch), GameMachine(str(game), ())
     draw, known = random.Random(1), dict[str, list[str]]()

@@ -21,10 +21,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from agentc_backends.environments.webshop.catalogue import NO_LIMIT
 from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
-from agentc_backends.environments.webshop.goals import NO_LIMIT
-from agentc_backends.environments.webshop.matching import title_words
-from agentc_backends.environments.webshop.reward import Score, score, type_factor
+from agentc_backends.environments.webshop.reward import Score, score, title_words, type_factor
 from agentc_backends.environments.webshop.settings import WebShopSettings
 from agentc_backends.environments.webshop.shop import Shop
 from benchmarks.webshop_upstream.engine import (

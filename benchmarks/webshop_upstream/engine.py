@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.environments.webshop.goals import NO_LIMIT
+from agentc_backends.environments.webshop.catalogue import NO_LIMIT
 from agentc_backends.environments.webshop.pages import MOST_RESULTS
 from agentc_backends.environments.webshop.settings import ShopOptions
 from agentc_backends.environments.webshop.shop import Shop, open_shop

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from random import Random
 
+from agentc_backends.environments.webshop.catalogue import Goal
 from agentc_backends.environments.webshop.expert import expert_steps
-from agentc_backends.environments.webshop.goals import Goal
 from agentc_backends.environments.webshop.pages import BACK, BUY, DETAILS, NEXT, PREVIOUS
 from agentc_backends.environments.webshop.shop import Shop
 

@@ -19,9 +19,9 @@ import pytest
 from tests.data_sets.served_files import Files, served
 
 from agentc.data_sets.content import differences
+from agentc_backends.environments.alfworld.backend import GAMES
 from agentc_backends.environments.alfworld.invented import invented_games
 from agentc_backends.environments.alfworld.job_pack import main as pack
-from agentc_backends.environments.alfworld.released import GAMES
 
 Agentc = Callable[..., "subprocess.CompletedProcess[str]"]
 SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[3] / "shared")) / "data"

@@ -19,7 +19,6 @@ ALLOWED = {
     "backends/agentc_backends/environments/colbench/frontend/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/environment.py": "capabilities",
-    "backends/agentc_backends/environments/server/account.py": "capabilities of environments",
     "backends/agentc_backends/environments/server/environment.py": "capabilities of environments",
     "backends/agentc_backends/environments/webshop/environment.py": "kinds of a shop's pages",
     "backends/agentc_backends/trainers/common/program.py": "a critic may train its head only",

@@ -17,10 +17,10 @@ from agentc.runtime.sandbox.process import BoxedLimits, BoxError
 from agentc_backends.environments.code_tests.calls import (
     CallLimits,
     CallResult,
+    NurseryPool,
     make_calls,
     nursery_of,
 )
-from agentc_backends.environments.code_tests.places import CallPlaces
 
 _PATIENT = CallLimits(seconds=5.0, wall_seconds=300.0)
 _DOUBLE = "def f(x): return 2 * x"
@@ -137,7 +137,7 @@ def test_nothing_is_left_of_a_nursery(each_box: CodeBox) -> None:
 
 
 def test_a_nursery_that_broke_is_followed_by_another(each_box: CodeBox) -> None:
-    places = CallPlaces(each_box, _PATIENT, 1)
+    places = NurseryPool(each_box, _PATIENT, 1)
     seen: list[object] = []
 
     def double(place: object) -> CallResult:

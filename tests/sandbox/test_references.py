@@ -13,8 +13,7 @@ import pytest
 from tests.sandbox.conftest import ROOT
 
 from agentc.runtime.sandbox.kinds import CodeBox
-from agentc_backends.environments.code_tests.calls import CallLimits, Namespace
-from agentc_backends.environments.code_tests.places import CallPlaces
+from agentc_backends.environments.code_tests.calls import CallLimits, Namespace, NurseryPool
 from agentc_backends.environments.code_tests.suite import CallSuite, suite_of, verdicts
 
 pytestmark = pytest.mark.slow
@@ -49,7 +48,7 @@ def test_references_pass_their_own_tests_a_thousand_times(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
-    places = CallPlaces(box, _LIMITS, _AT_ONCE)
+    places = NurseryPool(box, _LIMITS, _AT_ONCE)
 
     def evaluated(number: int) -> bool:
         task = number % len(rows)

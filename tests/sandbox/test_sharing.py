@@ -19,7 +19,7 @@ from agentc_backends.environments.code_tests.calls import (
     make_together,
     nursery_of,
 )
-from agentc_backends.environments.code_tests.sharing import leaves_nothing
+from agentc_backends.environments.code_tests.source import leaves_nothing
 from agentc_backends.environments.code_tests.suite import (
     CallSuite,
     suite_of,

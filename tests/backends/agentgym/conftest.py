@@ -21,7 +21,7 @@ import httpx2
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.environments.foreign.launch import ALLOW
+from agentc_backends.environments.external.launch import ALLOW
 
 ROOT = Path(__file__).parents[3]
 PYTHON_PATH = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))

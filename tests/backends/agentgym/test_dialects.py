@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.environments.agentgym.dialect import DialectError, overridden
-from agentc_backends.environments.agentgym.dialects import FAMILY, dialect_named
-from agentc_backends.environments.agentgym.exchange import (
+from agentc_backends.environments.agentgym.dialects import (
+    FAMILY,
+    DialectError,
+    dialect_named,
+    overridden,
+)
+from agentc_backends.environments.agentgym.upstream import (
     ErrorReplyError,
     HttpReply,
     UpstreamError,
@@ -23,7 +27,7 @@ from agentc_backends.environments.agentgym.exchange import (
     step_request,
     worded,
 )
-from agentc_backends.environments.foreign.score import RewardError, RunningScore
+from agentc_backends.environments.external.environment import RewardError, RunningScore
 
 # What each released server takes and gives (its route handlers and body models): the reply to
 # /create, body of /reset, reply to /reset, its first text, body of /step, reply to /step.

@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.environments.agentgym.dialect import overridden
-from agentc_backends.environments.agentgym.dialects import FAMILY
+from agentc_backends.environments.agentgym.dialects import FAMILY, overridden
 from agentc_backends.environments.agentgym.environment import (
     OVER,
     AgentGymEnvironment,
     UpstreamShared,
 )
-from agentc_backends.environments.agentgym.exchange import ErrorReplyError, UpstreamError
-from agentc_backends.environments.agentgym.upstream import Upstream
-from agentc_backends.environments.foreign.fingerprint import Fingerprint
+from agentc_backends.environments.agentgym.upstream import ErrorReplyError, Upstream, UpstreamError
+from agentc_backends.environments.external.task_lists import Fingerprint
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 
 RECORDINGS = Path(__file__).parents[4] / "shared" / "data" / "agent_r_fixtures"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.environments.foreign.task_lists import read_splits
+from agentc_backends.environments.external.task_lists import read_splits
 from agentc_backends.environments.server.splits import SplitError, fold_numbers, unfold_numbers
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "splits"

@@ -11,18 +11,16 @@ import pytest
 
 from agentc_backends.environments.alfworld.expert import PlannedAction, plan, recorded
 from agentc_backends.environments.alfworld.games import (
+    GameError,
     HouseholdGame,
     make_game,
     part_file,
     read_games,
 )
-from agentc_backends.environments.alfworld.goals import is_reached
 from agentc_backends.environments.alfworld.invented import invented_games, playable
 from agentc_backends.environments.alfworld.job_pack import main as pack
-from agentc_backends.environments.alfworld.play import Play
-from agentc_backends.environments.alfworld.problem import GameError
-from agentc_backends.environments.alfworld.sizes import PARTS, ROOMS, TASKS
-from agentc_backends.environments.alfworld.wording import MOVE, PUT, Wording
+from agentc_backends.environments.alfworld.play import MOVE, PUT, Play, Wording, is_reached
+from agentc_backends.environments.alfworld.splits import PARTS, ROOMS, TASKS
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "alfworld"
 SIZES = {"train": 3553, "valid_train": 200, "valid_seen": 140, "valid_unseen": 134}

@@ -15,8 +15,7 @@ import pytest
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import choose_box, probe, refusal
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
-from agentc_backends.environments.colbench.humans.human import Human
-from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
+from agentc_backends.environments.colbench.humans import Human, ScriptedHuman
 from agentc_backends.environments.colbench.judging import AnswerJudge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, task_id

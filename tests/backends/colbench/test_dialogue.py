@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.backends.colbench.conftest import BULK_TASK, Opened, code_task
 
-from agentc_backends.environments.colbench.episode import CodeDialogue
+from agentc_backends.environments.colbench.environment import CodeDialogue
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask
 

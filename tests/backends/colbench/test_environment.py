@@ -12,7 +12,7 @@ from tests.backends.colbench.conftest import BULK_TASK, Opened, bulk, code_task
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.data.chat.privileged import PLACE, with_privileged
 from agentc_backends.environments.code_tests import suite
-from agentc_backends.environments.colbench import judging, references
+from agentc_backends.environments.colbench import judging
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment
 from agentc_backends.environments.colbench.job_serve import open_world
 from agentc_backends.environments.colbench.judging import CeilingError
@@ -85,7 +85,7 @@ def test_a_reference_runs_once(opened: Opened, monkeypatch: pytest.MonkeyPatch) 
         made.append(reference)
         return suite.suite_of(box, reference, *others)
 
-    monkeypatch.setattr(references, "suite_of", counted)
+    monkeypatch.setattr(judging, "suite_of", counted)
     world = opened(BULK_TASK, DOUBLE)
     for _ in range(3):
         answered(world, BULK_TASK, bulk())
@@ -103,7 +103,7 @@ def test_a_box_that_fails_voids_the_episode(
         raise BoxError("no more processes")
 
     with monkeypatch.context() as patched:
-        patched.setattr(references, "suite_of", broken)
+        patched.setattr(judging, "suite_of", broken)
         with pytest.raises(EnvironmentFailure, match="no more processes"):
             world.step(f"{MARKER}{DOUBLE.reference}")
     assert answered(world, DOUBLE, DOUBLE.reference)[0] == 1.0

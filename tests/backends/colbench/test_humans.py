@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.backends.colbench.conftest import code_task
 
-from agentc_backends.environments.colbench.humans.derived import derived_facts
-from agentc_backends.environments.colbench.humans.scripted import UNKNOWN, ScriptedHuman
+from agentc_backends.environments.colbench.humans import UNKNOWN, ScriptedHuman, derived_facts
 from agentc_backends.environments.colbench.tasks import HumanFact
 
 FACTS = (

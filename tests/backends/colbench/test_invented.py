@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.environments.colbench import slots
-from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
+from agentc_backends.environments.colbench import invented
+from agentc_backends.environments.colbench.humans import ScriptedHuman
 from agentc_backends.environments.colbench.invented import InventedTask, invent
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask
@@ -39,7 +39,7 @@ def test_an_expert_earns_by_what_it_asks(
     """3,000 tasks; an expert that never asks passes a third of the tests."""
     earned = []
     for index in range(3000):
-        drawn = slots.draw("demo", index)
+        drawn = invented.draw_slots("demo", index)
         chance = Random(f"expert x demo/{index}")
         asked, answer = drawn.dialogue(chance, QUESTIONS, careless, wander)
         assert len(asked) <= QUESTIONS
@@ -48,13 +48,13 @@ def test_an_expert_earns_by_what_it_asks(
     assert sum(each == 1 for each in earned) / len(earned) == pytest.approx(whole, abs=0.01)
 
 
-@pytest.mark.parametrize("family", slots.FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", invented.SLOT_FAMILIES, ids=lambda family: family.name)
 def test_each_slot_decides_some_tests(family: Any) -> None:
     lost: dict[str, list[float]] = {slot: [] for slot in family.slots}
     for index in range(60):
         chance = Random(index)
         values = family.draw(chance)
-        task = slots.SlotTask(family, values, family.slots[:2]).task()
+        task = invented.SlotTask(family, values, family.slots[:2]).task()
         for slot in family.slots:
             wrong = {
                 **values,

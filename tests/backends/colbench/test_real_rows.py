@@ -14,8 +14,8 @@ from tests.backends.colbench.conftest import SHARED
 
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
 from agentc_backends.data.chat.rows import RowsError
+from agentc_backends.environments.colbench.dialogue import code_starts
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment
-from agentc_backends.environments.colbench.humans.guard import code_starts
 from agentc_backends.environments.colbench.job_serve import open_world
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import read_tasks

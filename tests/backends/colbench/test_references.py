@@ -12,10 +12,9 @@ from tests.backends.colbench.conftest import code_task
 from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests import suite
-from agentc_backends.environments.code_tests.calls import CallLimits
-from agentc_backends.environments.code_tests.places import CallPlaces
-from agentc_backends.environments.colbench import references
-from agentc_backends.environments.colbench.references import _TOGETHER, TaskSuites
+from agentc_backends.environments.code_tests.calls import CallLimits, NurseryPool
+from agentc_backends.environments.colbench import judging
+from agentc_backends.environments.colbench.judging import _TOGETHER, TaskSuites
 from agentc_backends.environments.colbench.tasks import CodeTask
 
 LIMITS = CallLimits(seconds=10.0, wall_seconds=300.0)
@@ -28,8 +27,8 @@ def numbered(count: int, **others: str) -> list[CodeTask]:
 
 
 @pytest.fixture
-def places(box: CodeBox) -> Iterator[CallPlaces]:
-    made = CallPlaces(box, LIMITS, 4)
+def places(box: CodeBox) -> Iterator[NurseryPool]:
+    made = NurseryPool(box, LIMITS, 4)
     yield made
     made.close()
 
@@ -47,8 +46,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         told.append([reference for reference, _ in asked])
         return suite.suites_of(place, asked, *others)
 
-    monkeypatch.setattr(references, "suite_of", one)
-    monkeypatch.setattr(references, "suites_of", several)
+    monkeypatch.setattr(judging, "suite_of", one)
+    monkeypatch.setattr(judging, "suites_of", several)
     return told
 
 
@@ -56,7 +55,7 @@ def values(suites: TaskSuites, tasks: Sequence[CodeTask]) -> list[object]:
     return [suites.of(task).expected[0] for task in tasks]
 
 
-def test_references_run_with_the_next_ones(places: CallPlaces, runs: list[list[str]]) -> None:
+def test_references_run_with_the_next_ones(places: NurseryPool, runs: list[list[str]]) -> None:
     tasks = numbered(3 * _TOGETHER)
     suites = TaskSuites(places, LIMITS, "fresh", tasks)
     for _ in range(2):
@@ -65,7 +64,7 @@ def test_references_run_with_the_next_ones(places: CallPlaces, runs: list[list[s
     assert [each for run in runs for each in run] == [task.reference for task in tasks]
 
 
-def test_doubtful_ones_run_alone(places: CallPlaces, runs: list[list[str]]) -> None:
+def test_doubtful_ones_run_alone(places: NurseryPool, runs: list[list[str]]) -> None:
     tasks = numbered(30, **{"9": "import math; return math.pi", "10": "return id(f) and 10"})
     suites = TaskSuites(places, LIMITS, "fresh", tasks)
     assert values(suites, tasks[::-1])[::-1][8:12] == [8, 3.141592653589793, 10, 11]
@@ -79,7 +78,7 @@ def test_doubtful_ones_run_alone(places: CallPlaces, runs: list[list[str]]) -> N
 
 
 def test_what_costs_one_of_them_its_process_costs_the_others_nothing(
-    places: CallPlaces, runs: list[list[str]]
+    places: NurseryPool, runs: list[list[str]]
 ) -> None:
     tasks = numbered(5, **{"2": "return f()"})
     suites = TaskSuites(places, LIMITS, "fresh", tasks)
@@ -92,7 +91,7 @@ def test_what_costs_one_of_them_its_process_costs_the_others_nothing(
     ]
 
 
-def test_several_threads_have_each_run_once(places: CallPlaces, runs: list[list[str]]) -> None:
+def test_several_threads_have_each_run_once(places: NurseryPool, runs: list[list[str]]) -> None:
     tasks = numbered(60, **{"20": "return int and 20"}, **{"33": "import math; return 33"})
     suites = TaskSuites(places, LIMITS, "fresh", tasks)
     with ThreadPoolExecutor(4) as pool:
@@ -102,7 +101,7 @@ def test_several_threads_have_each_run_once(places: CallPlaces, runs: list[list[
 
 
 def test_a_box_that_fails_is_asked_again(
-    places: CallPlaces, monkeypatch: pytest.MonkeyPatch
+    places: NurseryPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = numbered(20)
     suites = TaskSuites(places, LIMITS, "fresh", tasks)
@@ -111,7 +110,7 @@ def test_a_box_that_fails_is_asked_again(
         raise BoxError("no more processes")
 
     with monkeypatch.context() as patched:
-        patched.setattr(references, "suites_of", broken)
+        patched.setattr(judging, "suites_of", broken)
         with pytest.raises(BoxError):
             suites.of(tasks[0])
     assert values(suites, tasks) == [*range(20)]
@@ -120,6 +119,6 @@ def test_a_box_that_fails_is_asked_again(
     tasks = numbered(90)
     assert values(suites, tasks[:5]) == [*range(5)]
     with monkeypatch.context() as patched:
-        patched.setattr(references, "suites_of", broken)
+        patched.setattr(judging, "suites_of", broken)
         assert values(suites, tasks[:20]) == [*range(20)]
     assert values(suites, tasks) == [*range(90)]

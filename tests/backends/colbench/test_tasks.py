@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from tests.backends.colbench.conftest import BULK_TASK, code_task, row
 
-from agentc_backends.environments.colbench.splits import DEFAULT, read_rules, resolve
 from agentc_backends.environments.colbench.tasks import (
+    DEFAULT,
     CodeTask,
     digest,
+    read_rules,
     read_tasks,
+    resolve,
 )
-from agentc_backends.environments.server.splits import SplitError
-from agentc_backends.environments.server.task_rows import TasksError
+from agentc_backends.environments.server.splits import SplitError, TasksError
 
 MANY = tuple(code_task(f"Task {n}.", f"def f(): return {n}", ["f()"]) for n in range(400))
 OTHERS = tuple(code_task(f"Other {n}.", f"def f(): return {n}", ["f()"]) for n in range(5))

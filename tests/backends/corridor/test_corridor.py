@@ -10,10 +10,10 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from tests.support.corridor_values import optimal_values
 
 from agentc_backends.environments.corridor.backend import BACKEND
 from agentc_backends.environments.corridor.environment import CorridorEnvironment, refusal
-from agentc_backends.environments.corridor.exact import optimal_values
 from agentc_backends.environments.corridor.job_serve import opener
 from agentc_backends.environments.corridor.rules import (
     ACTIONS,

@@ -8,9 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import pytest
-
-from agentc_backends.environments.corridor.environment import CorridorEnvironment
-from agentc_backends.environments.corridor.exact import (
+from tests.support.corridor_values import (
     DISCOUNT,
     UNIFORM,
     ExactValues,
@@ -20,7 +18,8 @@ from agentc_backends.environments.corridor.exact import (
     policy_values,
     solved,
 )
-from agentc_backends.environments.corridor.planner import plan
+
+from agentc_backends.environments.corridor.environment import CorridorEnvironment, plan
 from agentc_backends.environments.corridor.rules import (
     ACTIONS,
     GAMBLE,

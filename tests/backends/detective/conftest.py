@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from agentc.runtime.software.lock_hashes import lock_digest
-from agentc_backends.environments.detective.game import DetectiveGame
-from agentc_backends.environments.detective.interpreters import Interpreters
-from agentc_backends.environments.detective.remembered import Remembered
-from agentc_backends.environments.detective.stories import DETECTIVE
+from agentc_backends.environments.detective.game import (
+    DetectiveGame,
+    Interpreters,
+    LegalActionCache,
+)
+from agentc_backends.environments.detective.settings import DETECTIVE
 from agentc_backends.software import JERICHO
 
 REPOSITORY = Path(__file__).parents[3]
@@ -64,4 +66,4 @@ def impatient(story_file: Path, python: Path) -> Iterator[Interpreters]:
 
 @pytest.fixture(scope="module")
 def game(interpreters: Interpreters) -> DetectiveGame:
-    return DetectiveGame(interpreters, Remembered(None))
+    return DetectiveGame(interpreters, LegalActionCache(None))

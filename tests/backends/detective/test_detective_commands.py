@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentc_backends.environments.detective.commands import MOST_LETTERS, forbidden, speakable, tidy
-from agentc_backends.environments.detective.remembered import Remembered
+from agentc_backends.environments.detective.game import LegalActionCache
 
 META = frozenset({"purloin", "goto", "transcrip", "restart", "help", "note", "score"})
 
@@ -62,12 +62,12 @@ def test_only_short_plain_text_is_speakable() -> None:
 
 def test_legal_actions_are_remembered_by_the_next_server(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "legal.jsonl"
-    first, beside = Remembered(file), Remembered(file)
+    first, beside = LegalActionCache(file), LegalActionCache(file)
     first.put("a", ("north",))
     beside.put("b", ("east", 'say "it\'s"'))
     with file.open("ab") as torn:
         torn.write(b'["c", ["no')
-    later = Remembered(file)
+    later = LegalActionCache(file)
     assert later.get("a") == ("north",)
     assert later.get("b") == ("east", 'say "it\'s"')
     assert later.get("c") is None
@@ -75,11 +75,11 @@ def test_legal_actions_are_remembered_by_the_next_server(tmp_path: Path) -> None
 
 def test_the_memory_is_bounded(tmp_path: Path) -> None:
     file = tmp_path / "legal.jsonl"
-    first = Remembered(file, most_kept=3)
+    first = LegalActionCache(file, most_kept=3)
     for number in range(10):
         first.put(str(number), ("north",))
     assert len(first) == 3
-    again = Remembered(file, most_kept=3)
+    again = LegalActionCache(file, most_kept=3)
     assert len(again) == 3
     assert again.get("9") == ("north",)
     # What no longer fits was taken out of the file.
@@ -88,6 +88,6 @@ def test_the_memory_is_bounded(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where a folder should be")
-    found = Remembered(tmp_path / "taken" / "legal.jsonl")
+    found = LegalActionCache(tmp_path / "taken" / "legal.jsonl")
     found.put("a", ("north",))
     assert found.get("a") == ("north",)

@@ -12,13 +12,18 @@ from typing import Any
 import pytest
 
 from agentc_backends.environments.detective.commands import forbidden, tidy
-from agentc_backends.environments.detective.environment import DetectiveEnvironment, DetectiveShared
-from agentc_backends.environments.detective.game import DetectiveGame, Position
-from agentc_backends.environments.detective.interpreters import Interpreters
-from agentc_backends.environments.detective.plan import wandering
-from agentc_backends.environments.detective.remembered import Remembered
-from agentc_backends.environments.detective.settings import DetectiveSettings
-from agentc_backends.environments.detective.stories import DETECTIVE
+from agentc_backends.environments.detective.environment import (
+    DetectiveEnvironment,
+    DetectiveShared,
+    wandering,
+)
+from agentc_backends.environments.detective.game import (
+    DetectiveGame,
+    Interpreters,
+    LegalActionCache,
+    Position,
+)
+from agentc_backends.environments.detective.settings import DETECTIVE, DetectiveSettings
 from agentc_backends.environments.server.environment import EnvironmentFailure
 
 pytestmark = pytest.mark.slow
@@ -151,7 +156,7 @@ def test_a_menu_swallows_what_follows_and_is_refused(game: DetectiveGame) -> Non
 
 @pytest.mark.parametrize("command", ["showverb eight", "goto 90"])
 def test_a_hang_voids_its_request_and_nothing_else(impatient: Interpreters, command: str) -> None:
-    game = DetectiveGame(impatient, Remembered(None))
+    game = DetectiveGame(impatient, LegalActionCache(None))
     assert forbidden(command, game.meta, game.letters)
     before = set(impatient.pids)
     with ThreadPoolExecutor(2) as pool:

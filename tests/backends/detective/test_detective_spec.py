@@ -18,7 +18,7 @@ from agentc.compilation import compile_spec
 from agentc.plan.job import Job
 from agentc.runtime.software.lock_hashes import lock_digest
 from agentc_backends.environments.detective.backend import BACKEND
-from agentc_backends.environments.detective.stories import DETECTIVE
+from agentc_backends.environments.detective.settings import DETECTIVE
 from agentc_backends.software import TORCH
 
 SPEC = Path(__file__).with_name("evaluate.yaml")

@@ -23,11 +23,10 @@ from tests.support.smoke import agentc, require_software
 
 from agentc.runtime.browser.box import NoBrowserError
 from agentc.runtime.software.lock_hashes import lock_digest
-from agentc_backends.environments.colbench.frontend.cosine import black_square, cosine
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
+from agentc_backends.environments.colbench.frontend.similarity import black_square, cosine
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
-from agentc_backends.environments.server.asked_encoder import AskedEncoder
-from agentc_backends.environments.server.asked_model import LEASES_VARIABLE
+from agentc_backends.environments.server.leased_models import LEASES_VARIABLE, LeasedEncoder
 from agentc_backends.software import VISION
 
 pytestmark = pytest.mark.slow
@@ -195,7 +194,7 @@ def test_a_page_scores_its_cosine(
     (tmp_path / "leases.json").write_text(json.dumps({"scorer": lease}))
     monkeypatch.setenv(LEASES_VARIABLE, str(tmp_path / "leases.json"))
     settings = FrontendSettings(page_seconds=3.0, browsers=1, unseen="black")
-    studio = PageStudio(settings, None, AskedEncoder())
+    studio = PageStudio(settings, None, LeasedEncoder())
     try:
         studio.facts()
     except NoBrowserError as error:

@@ -11,7 +11,7 @@ import pytest
 
 from agentc_backends.environments.gymnasium.job_serve import open_world
 from agentc_backends.environments.gymnasium.settings import GymnasiumSettings
-from agentc_backends.environments.gymnasium.telling import told, uncoloured
+from agentc_backends.environments.gymnasium.spaces import observation_text, uncoloured
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 
 SPLITS = {"train": "3-5", "test": "0-2"}
@@ -158,14 +158,14 @@ def test_how_values_are_told() -> None:
         "inner": {"x": 1e9, "none": None},
         "said": "plain",
     }
-    assert told(value, 3) == (
+    assert observation_text(value, 3) == (
         'position: [0.123, 2]\ncards: [3, true, "a b"]\ninner: {x: 1e+09, none: none}\nsaid: plain'
     )
-    assert told(numpy.array(7), 4) == "7"
+    assert observation_text(numpy.array(7), 4) == "7"
     with pytest.raises(TypeError, match="no text"):
-        told(numpy.zeros((40, 40)), 4)
+        observation_text(numpy.zeros((40, 40)), 4)
     with pytest.raises(TypeError, match="type set"):
-        told({1, 2}, 4)
+        observation_text({1, 2}, 4)
 
 
 def test_colours_become_words() -> None:

@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from agentc_backends.environments.foreign.launch import read_launch
+from agentc_backends.environments.external.launch import read_launch
 from agentc_backends.environments.mcp.connection import McpUpstream
 from agentc_backends.environments.mcp.environment import McpEnvironment
 from agentc_backends.environments.mcp.job_serve import survey

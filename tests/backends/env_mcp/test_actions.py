@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agentc_backends.environments.foreign.not_an_action import NotAnActionError
-from agentc_backends.environments.mcp.actions import (
+from agentc_backends.environments.external.environment import NotAnActionError
+from agentc_backends.environments.mcp.translation import (
     FinalAnswer,
     ListedTool,
     McpCall,
     ToolActions,
     chosen,
+    result_text,
 )
-from agentc_backends.environments.mcp.telling import result_text
 
 ADD = ListedTool(
     "add",

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from agentc_backends.environments.mcp.stray_output import listen
+from agentc_backends.environments.mcp.translation import listen
 
 
 class RefusedLineError(ValueError):

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.environments.mcp.tasks import (
+from agentc_backends.environments.mcp.settings import (
     McpTask,
     as_rows,
     is_needed,
     read_tasks,
     tasks_digest,
 )
-from agentc_backends.environments.server.task_rows import TasksError
+from agentc_backends.environments.server.splits import TasksError
 
 ROWS = [
     {"instruction": "What is 2 + 2?", "answer": "Four  apples"},

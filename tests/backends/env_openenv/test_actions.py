@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.environments.foreign.not_an_action import NotAnActionError
-from agentc_backends.environments.openenv.actions import JsonAction, TextAction
-from agentc_backends.environments.openenv.telling import ReplyError, read_observed
+from agentc_backends.environments.external.environment import NotAnActionError
+from agentc_backends.environments.openenv.translation import (
+    JsonAction,
+    ReplyError,
+    TextAction,
+    read_observed,
+)
 
 ECHO = {
     "type": "object",

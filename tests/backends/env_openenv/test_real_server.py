@@ -15,7 +15,7 @@ from agentc.backend_api import load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.serving import served_checks
 from agentc.runtime.software.lock_hashes import lock_digest
-from agentc_backends.environments.foreign.launch import read_launch, start
+from agentc_backends.environments.external.launch import read_launch, start
 from agentc_backends.environments.openenv.connection import OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment
 from agentc_backends.environments.openenv.job_serve import _survey as survey

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from tests.backends.colbench.conftest import code_task
 
-from agentc_backends.environments.colbench.humans.model import ModelHuman
-from agentc_backends.environments.server.asked_model import LEASES_VARIABLE, AskedModel
+from agentc_backends.environments.colbench.humans import ModelHuman
 from agentc_backends.environments.server.environment import EnvironmentFailure
+from agentc_backends.environments.server.leased_models import LEASES_VARIABLE, LeasedModel
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -78,14 +78,14 @@ def endpoint() -> Iterator[Endpoint]:
         server.shutdown()
 
 
-def told(folder: Path, monkeypatch: pytest.MonkeyPatch, **lease: Any) -> AskedModel:
+def told(folder: Path, monkeypatch: pytest.MonkeyPatch, **lease: Any) -> LeasedModel:
     file = folder / "leases.json"
     file.write_text(json.dumps({"simulator": lease}))
     monkeypatch.setenv(LEASES_VARIABLE, str(file))
-    return AskedModel("simulator")
+    return LeasedModel("simulator")
 
 
-def hello(model: AskedModel, number: int = 0) -> str:
+def hello(model: LeasedModel, number: int = 0) -> str:
     return model.chat([{"role": "user", "content": f"hello {number}"}], max_tokens=7).text
 
 
@@ -124,7 +124,7 @@ def test_what_does_not_answer_voids_the_episode(
         hello(gone)
     monkeypatch.delenv(LEASES_VARIABLE)
     with pytest.raises(EnvironmentFailure, match="nobody started one"):
-        hello(AskedModel())
+        hello(LeasedModel())
 
 
 @pytest.mark.parametrize(

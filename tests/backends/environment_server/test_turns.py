@@ -12,9 +12,8 @@ from bell import BellEnvironment
 from tests.support.patience import PATIENCE_S
 
 from agentc_backends.environments.server.episodes import Episodes
-from agentc_backends.environments.server.refusals import BusyError
+from agentc_backends.environments.server.requests import BusyError, Turns, Workers
 from agentc_backends.environments.server.sessions import SessionStore
-from agentc_backends.environments.server.workers import Turns, Workers
 
 
 def test_a_turn_that_does_not_come_is_refused_and_nothing_is_done() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentc_backends.environments.guessing_games.cities import city_table
-from agentc_backends.environments.guessing_games.judges import (
+from agentc_backends.environments.guessing_games.games import (
     INVALID,
     REFUSAL,
     UPSTREAM_REFUSAL,

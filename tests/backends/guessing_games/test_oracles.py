@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from agentc_backends.environments.guessing_games.cities import city_table
-from agentc_backends.environments.guessing_games.dialogues import DialoguesError, read_dialogues
 from agentc_backends.environments.guessing_games.environment import (
     GuessingEnvironment,
     GuessingShared,
 )
 from agentc_backends.environments.guessing_games.games import GAMES
 from agentc_backends.environments.guessing_games.oracles import (
+    DialoguesError,
     RecordedOracle,
     ServerOracle,
     TableOracle,
+    read_dialogues,
 )
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
 from agentc_backends.environments.server.environment import EnvironmentFailure

@@ -11,7 +11,8 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from agentc_backends.environments.gym import SettingsError, TextEnvironment, make
+from agentc_backends.environments import gym
+from agentc_backends.environments.gym import SettingsError, TextEnvironment
 from agentc_backends.environments.server.program import NotInsideError
 
 PAGE = Path(__file__).parents[3] / "docs" / "environments.md"
@@ -29,12 +30,12 @@ NAMES = {
 def test_gymnasiums_own_check_passes(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(make(name, **NAMES[name]))
+        check_env(gym(name, **NAMES[name]))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_rewards_of_an_experts_episode_add_up_to_its_reward(name: str) -> None:
-    env = make(name, **NAMES[name])
+    env = gym(name, **NAMES[name])
     task = env.tasks()[-1]
     observation, info = env.reset(seed=1, options={"task": task})
     assert (info["task"], env.render()) == (task, observation)
@@ -51,7 +52,7 @@ def test_the_rewards_of_an_experts_episode_add_up_to_its_reward(name: str) -> No
 
 
 def test_tasks_are_drawn_from_the_split_and_by_the_seed() -> None:
-    env = make("textcraft", split="test", max_depth=2)
+    env = gym("textcraft", split="test", max_depth=2)
     drawn = [env.reset(seed=seed)[1]["task"] for seed in range(8)]
     assert drawn == [env.reset(seed=seed)[1]["task"] for seed in range(8)]
     assert set(drawn) <= set(env.tasks())
@@ -63,7 +64,7 @@ def test_tasks_are_drawn_from_the_split_and_by_the_seed() -> None:
 
 
 def test_a_snapshot_goes_on_in_another_environment() -> None:
-    env, other = make("alfworld", invented_games=60), make("alfworld", invented_games=60)
+    env, other = gym("alfworld", invented_games=60), gym("alfworld", invented_games=60)
     task = env.tasks()[0]
     env.reset(options={"task": task})
     actions = [step.action for step in env.expert(task)]
@@ -76,15 +77,15 @@ def test_a_snapshot_goes_on_in_another_environment() -> None:
 
 
 def test_an_episode_is_cut_at_its_limit() -> None:
-    env = make("textcraft", max_turns=2)
+    env = gym("textcraft", max_turns=2)
     env.reset(seed=0)
     assert env.step("inventory")[2:4] == (False, False)
     assert env.step("inventory")[2:4] == (False, True)
-    assert make("textcraft").max_turns == 60
+    assert gym("textcraft").max_turns == 60
 
 
 def test_gymnasium_makes_it_again_from_its_spec() -> None:
-    env = make("textcraft", split="test", max_depth=2)
+    env = gym("textcraft", split="test", max_depth=2)
     assert env.spec is not None
     again = gymnasium.make(env.spec)
     assert isinstance(again.unwrapped, TextEnvironment)
@@ -99,7 +100,7 @@ def test_the_example_of_the_page_runs() -> None:
 
 
 def _wrong(**changes: Any) -> Any:
-    return make(**{"name": "textcraft", **changes})
+    return gym(**{"name": "textcraft", **changes})
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_what_is_wrong_is_said(changes: Any, kind: type[Exception], says: str) -
 
 
 def test_wrong_tasks_and_options_are_said() -> None:
-    env = make("textcraft")
+    env = gym("textcraft")
     with pytest.raises(ValueError, match="no task 'minecraft:sick'"):
         env.reset(options={"task": "minecraft:sick"})
     with pytest.raises(ValueError, match="no option 'tsak'; there is 'task'"):

@@ -12,7 +12,6 @@ import pytest
 
 from agentc.backend_api import OptionView
 from agentc_backends.environments.sciworld.backend import BACKEND
-from agentc_backends.environments.sciworld.lists import LISTS
 from agentc_backends.environments.sciworld.splits import (
     DEFAULT,
     from_line,
@@ -21,7 +20,13 @@ from agentc_backends.environments.sciworld.splits import (
     size,
     task_ids,
 )
-from agentc_backends.environments.sciworld.tasks import TASKS, own_split, split_task_id, task_named
+from agentc_backends.environments.sciworld.tasks import (
+    LISTS,
+    TASKS,
+    own_split,
+    split_task_id,
+    task_named,
+)
 from agentc_backends.environments.server.splits import SplitError
 
 SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "shared")) / "data"

@@ -13,7 +13,7 @@ import agentc_backends
 from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
 from agentc_backends.environments.textcraft.recipes import load_recipe_book
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
-from agentc_backends.environments.textcraft.splits import SPLITS
+from agentc_backends.environments.textcraft.tasks import SPLITS
 
 DIGEST_PROGRAM = """
 from agentc_backends.environments.textcraft.invented import invented_recipe_book

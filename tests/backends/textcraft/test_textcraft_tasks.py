@@ -16,24 +16,25 @@ import pytest
 
 import agentc_backends
 from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
-from agentc_backends.environments.textcraft.prompt import relevant_recipes, task_prompt
-from agentc_backends.environments.textcraft.recipe_files import (
+from agentc_backends.environments.textcraft.game import relevant_recipes, task_prompt
+from agentc_backends.environments.textcraft.recipes import (
     Ingredient,
     Recipe,
+    RecipeBook,
     RecipesNotFoundError,
+    build_recipe_book,
     read_recipes,
     shipped_recipes,
 )
-from agentc_backends.environments.textcraft.recipes import RecipeBook, build_recipe_book
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
-from agentc_backends.environments.textcraft.splits import SPLITS, split_goals
+from agentc_backends.environments.textcraft.tasks import SPLITS, split_goals
 
 PROMPTS_SHA256 = "7a5bad0e57cc1100a89bbc53bbae2e395b54b5a748759e6cf745a2daf268e80c"
 SPLITS_SHA256 = "293f0d3b18ccb04ec31c4408b5a844cd776599d8b4dc108b2b2ec84ea37ce5ce"
 DIGEST_PROGRAM = """
 import hashlib
-from agentc_backends.environments.textcraft.prompt import task_prompt
-from agentc_backends.environments.textcraft.planner import plan
+from agentc_backends.environments.textcraft.game import task_prompt
+from agentc_backends.environments.textcraft.tasks import plan
 from agentc_backends.environments.textcraft.recipes import load_recipe_book
 book = load_recipe_book()
 prompts = "".join(task_prompt(book, goal, distractors=10) for goal in book.goals)

@@ -15,8 +15,8 @@ from tests.backends.webshop.webshop_products import asked, environment_of, row, 
 
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.environments.webshop.backend import BACKEND
+from agentc_backends.environments.webshop.catalogue import CatalogueError, read_rows
 from agentc_backends.environments.webshop.expert import expert_steps
-from agentc_backends.environments.webshop.products import CatalogueError, read_rows
 from agentc_backends.environments.webshop.settings import ShopOptions
 from agentc_backends.environments.webshop.shop import Shop, open_shop
 from agentc_backends.environments.webshop.splits import DEFAULT, numbers_of, read_splits, size

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.backends.webshop.webshop_products import asked, row, shop_of
 
-from agentc_backends.environments.webshop.goals import Goal
-from agentc_backends.environments.webshop.matching import (
+from agentc_backends.environments.webshop.catalogue import Goal
+from agentc_backends.environments.webshop.reward import (
     COLOURS,
     alike,
     asked_option,
     plain_colour,
+    score,
     title_words,
     token_set_ratio,
+    type_factor,
 )
-from agentc_backends.environments.webshop.reward import score, type_factor
 
 LAMP = row("LAMP", options={"color": ["black", "white"], "size": ["small", "large"]})
 OTHER = row("OTHER", name="Round Desk Lamp", full_description="It is easy to clean.")

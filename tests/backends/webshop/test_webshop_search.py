@@ -6,9 +6,7 @@ from random import Random
 
 import pytest
 
-from agentc_backends.environments.webshop.search import SearchIndex, stored_length
-from agentc_backends.environments.webshop.stemmer import stem
-from agentc_backends.environments.webshop.words import tokens
+from agentc_backends.environments.webshop.search import SearchIndex, stem, stored_length, tokens
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.support.corridor_values import DISCOUNT
 from tests.torch.online_rl.corridor import EXACT_Q, EXACT_V, Every, every
 from torch import nn
 
-from agentc_backends.environments.corridor.exact import DISCOUNT
 from agentc_backends.trainers.online_rl.critic import polyak_update, target_copy
 from agentc_backends.trainers.online_rl.losses import Twin, bellman_targets, critic_loss
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from tests.support.corridor_values import DISCOUNT
 from tests.torch.online_rl.corridor import EXACT_Q, EXACT_V, EXPECTILE_V, POLICY, outcomes
 from transformers import LlamaConfig, LlamaModel, RobertaConfig, RobertaModel
 
-from agentc_backends.environments.corridor.exact import DISCOUNT
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.critic import (
     Critic,

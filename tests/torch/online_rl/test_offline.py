@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.support.corridor_values import policy_values
 from tests.support.run_digests import digests
 from tests.torch.online_rl.corridor import EXPECTILE_V
 from tests.torch.online_rl.recordings import wandering
@@ -27,7 +28,6 @@ from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
-from agentc_backends.environments.corridor.exact import policy_values
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.archer import (
     CriticPhase,

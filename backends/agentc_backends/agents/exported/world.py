@@ -13,9 +13,8 @@ from pathlib import Path
 
 from agentc_backends.agents.common.parse import parse_action
 from agentc_backends.agents.common.prompt import ReplyFormat
-from agentc_backends.environments.server.environment import Environment
+from agentc_backends.environments.server.environment import Environment, floor_of, reward_after
 from agentc_backends.environments.server.program import Opener, opener_of
-from agentc_backends.environments.server.rewards import floor_of, reward_after
 
 INVALID = "There is no action in the reply."
 """What an agent is told after a reply without an action."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.environments.foreign.task_lists import task_numbers
+from agentc_backends.environments.external.task_lists import task_numbers
 from agentc_backends.user_files.layout import lay_out
 
 _KEY = "AGENTC_EPISODE_KEY_"

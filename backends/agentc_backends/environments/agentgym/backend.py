@@ -18,21 +18,23 @@ from agentc.kinds.field import (
     number,
     string,
 )
-from agentc_backends.environments.agentgym.dialect import (
+from agentc_backends.environments.agentgym.dialects import (
     ACTION_FORMS,
+    FAMILY,
     OPENINGS,
+    OTHER,
     SESSION_FIELDS,
     STEP_ERRORS,
     DialectError,
     UpstreamDialect,
+    dialect_named,
     overridden,
 )
-from agentc_backends.environments.agentgym.dialects import FAMILY, OTHER, dialect_named
 from agentc_backends.environments.agentgym.settings import AgentGymSettings
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.foreign.launch_fields import check_place, launch_fields
-from agentc_backends.environments.foreign.score import REWARD_KINDS
-from agentc_backends.environments.foreign.task_lists import (
+from agentc_backends.environments.external.environment import REWARD_KINDS
+from agentc_backends.environments.external.fields import check_place, launch_fields
+from agentc_backends.environments.external.task_lists import (
     Numbers,
     expected_numbers,
     names_of,

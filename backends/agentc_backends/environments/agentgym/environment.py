@@ -14,16 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from agentc_backends.environments.agentgym.dialect import UpstreamDialect
-from agentc_backends.environments.agentgym.exchange import (
+from agentc_backends.environments.agentgym.dialects import UpstreamDialect
+from agentc_backends.environments.agentgym.upstream import (
     ErrorReplyError,
     NoAnswerError,
+    Upstream,
     UpstreamError,
 )
-from agentc_backends.environments.agentgym.upstream import Upstream
-from agentc_backends.environments.foreign.fingerprint import Fingerprint
-from agentc_backends.environments.foreign.score import RewardError, RunningScore
-from agentc_backends.environments.foreign.task_lists import Numbers, task_id
+from agentc_backends.environments.external.environment import RewardError, RunningScore
+from agentc_backends.environments.external.task_lists import Fingerprint, Numbers, task_id
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.splits import fold_numbers
 

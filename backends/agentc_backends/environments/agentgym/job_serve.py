@@ -10,20 +10,18 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agentc_backends.environments.agentgym.dialect import DialectError, overridden
-from agentc_backends.environments.agentgym.dialects import dialect_named
+from agentc_backends.environments.agentgym.dialects import DialectError, dialect_named, overridden
 from agentc_backends.environments.agentgym.environment import AgentGymEnvironment, UpstreamShared
-from agentc_backends.environments.agentgym.exchange import UpstreamError
 from agentc_backends.environments.agentgym.settings import AgentGymSettings
-from agentc_backends.environments.agentgym.upstream import Upstream
-from agentc_backends.environments.foreign.fingerprint import (
+from agentc_backends.environments.agentgym.upstream import Upstream, UpstreamError
+from agentc_backends.environments.external.launch import serve_upstream
+from agentc_backends.environments.external.task_lists import (
     Fingerprint,
+    Numbers,
     fingerprint,
     probes_of,
     tell_fingerprint,
 )
-from agentc_backends.environments.foreign.launch import serve_upstream
-from agentc_backends.environments.foreign.task_lists import Numbers
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments
 from agentc_backends.environments.server.splits import unfold_numbers

@@ -10,23 +10,55 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
+from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
-from agentc_backends.environments.alfworld.released import GAMES
 from agentc_backends.environments.alfworld.settings import AlfworldSettings
-from agentc_backends.environments.alfworld.sizes import (
+from agentc_backends.environments.alfworld.splits import (
+    DEFAULT,
     INVENTED,
     RELEASED,
     ROOMS,
     SUFFIXES,
     TASKS,
+    Split,
     invented_size,
+    read_splits,
 )
-from agentc_backends.environments.alfworld.splits import DEFAULT, Split, read_splits
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.software import LIGHT
+
+# MERGED agentc_backends.environments.alfworld.backend
+# Where ALFWorld's games were published, and the hashes by which the packed ones are known.
+#
+# The hashes are of all 4,027 solvable games as `job_pack.py` writes them. The archive's size is
+# the
+# one that its users report; its own hash is not checked, the games in it are.
+
+GAMES = DataSet(
+    name="alfworld",
+    doc="ALFWorld's 4,027 games: train 3553, valid_train 200, valid_seen 140, valid_unseen 134.",
+    licence="MIT (ALFWorld; made from ALFRED, MIT)",
+    sources=(
+        DataSource(
+            name="json_2.1.3_tw-pddl.zip",
+            url="https://github.com/alfworld/alfworld/releases/download/0.4.2/"
+            "json_2.1.3_tw-pddl.zip",
+            size=36_507_267,
+        ),
+    ),
+    unpacked_size=350_000_000,
+    program=("-m", "agentc_backends.environments.alfworld.job_pack"),
+    contents={
+        "train.jsonl": "b490ab5e2be373705abfb3dc7f0a160245c8301ad142a1dc77abb9351193502f",
+        "valid_train.jsonl": "4a821eab9382645a3cb1a5fd35c562a99969feb0b624a89c2519836431127119",
+        "valid_seen.jsonl": "492471ce8b908f88401b43cdfbf9f9ad79eefac2f2fdff5ca4021f7593544432",
+        "valid_unseen.jsonl": "db935157d1f493cc5b0eef48798934c0952305f94cba6dc4e56dec9f55ca3e5a",
+    },
+    use="`games: {path}` under an environment with `backend: alfworld`",
+)
+
 
 _KINDS: Mapping[str, tuple[str, ...]] = {"invented_rooms": ROOMS, "invented_tasks": TASKS}
 

@@ -11,16 +11,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from agentc_backends.environments.alfworld.dialect import ALFWORLD
 from agentc_backends.environments.alfworld.expert import PlannedAction, plan, recorded
 from agentc_backends.environments.alfworld.games import HouseholdGame
-from agentc_backends.environments.alfworld.goals import is_reached
-from agentc_backends.environments.alfworld.play import Play
+from agentc_backends.environments.alfworld.play import WORDINGS, Play, is_reached
 from agentc_backends.environments.alfworld.settings import AlfworldSettings
-from agentc_backends.environments.alfworld.wording import WORDINGS
-from agentc_backends.environments.server.dialect import Dialect
-from agentc_backends.environments.server.environment import EpisodeError, MemoryEnvironment
+from agentc_backends.environments.server.environment import (
+    Answer,
+    Dialect,
+    EpisodeError,
+    MemoryEnvironment,
+)
 from agentc_backends.environments.server.settings import rules_of
+
+# MERGED agentc_backends.environments.alfworld.environment
+# ALFWorld as AgentGym's released client finds it: tasks are a `game`, counted as the server lists
+# them, and replies name the actions that are legal. `world_type` is taken and means nothing: texts
+# are all there is. Neighbour: `environment.py`.
+
+
+def _extras(environment: Any) -> Answer:
+    return {"available_actions": environment.legal_actions()}
+
+
+def _available_actions(environment: Any) -> object:
+    return environment.legal_actions()
+
+
+ALFWORLD = Dialect(
+    task_field="game",
+    bodiless_create=True,
+    extras=_extras,
+    queries={"/available_actions": _available_actions},
+)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agentc_backends.environments.alfworld.goals import is_reached
-from agentc_backends.environments.alfworld.house import House
-from agentc_backends.environments.alfworld.likely import LIKELY
-from agentc_backends.environments.alfworld.play import Play
-from agentc_backends.environments.alfworld.wording import Wording
+from agentc_backends.environments.alfworld.games import House
+from agentc_backends.environments.alfworld.places import LIKELY_PLACES
+from agentc_backends.environments.alfworld.play import Play, Wording, is_reached
 
 _TREATMENTS = {
     # kind -> verb, what a thing must be, receptacle types that do it
@@ -164,7 +162,7 @@ class _Expert:
         return None
 
     def _unseen(self, kind: str) -> list[str]:
-        likely = [f"{place}type" for place in LIKELY.get(_word(kind), ())]
+        likely = [f"{place}type" for place in LIKELY_PLACES.get(_word(kind), ())]
 
         def order(receptacle: str) -> tuple[int, bool, tuple[str, int]]:
             type_of = self.house.receptacle_types.get(receptacle, "")

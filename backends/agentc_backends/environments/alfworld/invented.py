@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from agentc_backends.environments.alfworld.games import HouseholdGame, make_game
-from agentc_backends.environments.alfworld.likely import LIKELY
-from agentc_backends.environments.alfworld.sizes import ROOMS, TASKS
+from agentc_backends.environments.alfworld.places import LIKELY_PLACES
+from agentc_backends.environments.alfworld.splits import ROOMS, TASKS
 
 _T = TypeVar("_T")
 
@@ -212,7 +212,7 @@ def _task(room: _Room, draw: _Draw, tasks: tuple[str, ...]) -> _Task | None:
 def _places(thing: str, room: _Room) -> list[str]:
     """Types of the room's receptacles that a thing fits into, the likeliest first."""
     types = {kind.lower(): kind for kind in room.types}
-    return [types[word] for word in LIKELY.get(thing.lower(), ()) if word in types]
+    return [types[word] for word in LIKELY_PLACES.get(thing.lower(), ()) if word in types]
 
 
 def _things(room: _Room, task: _Task, draw: _Draw) -> list[tuple[str, str, str, str]] | None:

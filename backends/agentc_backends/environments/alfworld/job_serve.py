@@ -11,8 +11,15 @@ from agentc_backends.environments.alfworld.environment import AlfworldEnvironmen
 from agentc_backends.environments.alfworld.games import HouseholdGame, part_file, read_games
 from agentc_backends.environments.alfworld.invented import invented_games
 from agentc_backends.environments.alfworld.settings import AlfworldSettings
-from agentc_backends.environments.alfworld.sizes import INVENTED, ROOMS, TASKS, invented_size
-from agentc_backends.environments.alfworld.splits import Split, chosen_games, read_splits
+from agentc_backends.environments.alfworld.splits import (
+    INVENTED,
+    ROOMS,
+    TASKS,
+    Split,
+    chosen_games,
+    invented_size,
+    read_splits,
+)
 from agentc_backends.environments.server.program import Opener, program, spec_content, spec_path
 
 

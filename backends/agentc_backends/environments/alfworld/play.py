@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from agentc_backends.environments.alfworld.house import House
-from agentc_backends.environments.alfworld.wording import NOTHING_HAPPENS, Wording
+from agentc_backends.environments.alfworld.games import House
 
 Command: TypeAlias = Callable[[], str]
 _KNIVES = ("knifetype", "butterknifetype")
@@ -237,3 +236,109 @@ class Play:
         if len(words) < 2:
             return words[0] if words else "nothing"
         return ", ".join(words[:-1]) + ", and " + words[-1]
+
+
+# MERGED agentc_backends.environments.alfworld.play
+# Whether a game's goal holds. Neighbours: `problem.py` (which goal), `play.py` (the state).
+
+_MADE = {
+    # kind -> what the object must be able to become, and to be
+    "clean": ("cleanable", "isclean"),
+    "heat": ("heatable", "ishot"),
+    "cool": ("coolable", "iscool"),
+}
+
+
+def is_reached(play: Play) -> bool:
+    """Whether the agent has done the task, at this moment."""
+    goal, house = play.house.goal, play.house
+    if goal.kind == "look":
+        holds = play.held is not None and house.object_types.get(play.held) == goal.item
+        return holds and any(
+            house.object_types.get(thing) == goal.target
+            and ("istoggled", thing) in play.states
+            and ("toggleable", thing) in house.can
+            for receptacle in play.here
+            for thing in play.contents[receptacle]
+        )
+    needed = 2 if goal.kind == "two" else 1
+    return any(
+        sum(is_done(play, thing) for thing in play.contents[receptacle]) >= needed
+        for receptacle, kind in house.receptacle_types.items()
+        if kind == goal.target and receptacle in play.contents
+    )
+
+
+def is_done(play: Play, thing: str) -> bool:
+    """Whether a thing is of the goal's type and in the state that the goal wants."""
+    goal, house = play.house.goal, play.house
+    if house.object_types.get(thing) != goal.item:
+        return False
+    if goal.kind not in _MADE:
+        return True
+    able, state = _MADE[goal.kind]
+    return (able, thing) in house.can and (state, thing) in play.states
+
+
+# MERGED agentc_backends.environments.alfworld.play
+# ALFWorld's two wordings: `put X in/on Y` until its release 0.3, `move X to Y` since 0.4.
+#
+# The papers of 2023 and 2024 were written with the first. Neighbours: `play.py` speaks in them.
+
+NOTHING_HAPPENS = "Nothing happens."
+_HELP = (
+    ("look", "look around your current location"),
+    ("inventory", "check your current inventory"),
+    ("go to (receptacle)", "move to a receptacle"),
+    ("open (receptacle)", "open a receptacle"),
+    ("close (receptacle)", "close a receptacle"),
+    ("take (object) from (receptacle)", "take an object from a receptacle"),
+    ("move (object) to (receptacle)", "place an object in or on a receptacle"),
+    ("examine (something)", "examine a receptacle or an object"),
+    ("use (object)", "use an object"),
+    ("heat (object) with (receptacle)", "heat an object using a receptacle"),
+    ("clean (object) with (receptacle)", "clean an object using a receptacle"),
+    ("cool (object) with (receptacle)", "cool an object using a receptacle"),
+    ("slice (object) with (object)", "slice an object using a sharp object"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """`place_action` and `placed` take a thing and a receptacle. `arrives_at_location`: an arrival
+    names the location (`loc 12`), not the receptacle. `basins` are types to clean things in."""
+
+    name: str
+    place_action: str
+    placed: str
+    arrives_at_location: bool
+    basins: frozenset[str]
+    help: str | None
+
+
+def _help_text() -> str:
+    """The columns of the released grammar; one entry there has two spaces in place of more."""
+    rows = (
+        f"  {form}:  {what}" if form.startswith("move") else f"  {form + ':':<34}{what}"
+        for form, what in _HELP
+    )
+    return "Available commands:\n" + "\n".join(rows) + "\n"
+
+
+PUT = Wording(
+    name="put",
+    place_action="put {} in/on {}",
+    placed="You put the {} in/on the {}.",
+    arrives_at_location=True,
+    basins=frozenset({"sinkbasintype"}),
+    help=None,
+)
+MOVE = Wording(
+    name="move",
+    place_action="move {} to {}",
+    placed="You move the {} to the {}.",
+    arrives_at_location=False,
+    basins=frozenset({"sinktype", "sinkbasintype"}),
+    help=_help_text(),
+)
+WORDINGS = {wording.name: wording for wording in (PUT, MOVE)}

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentc_backends.environments.alfworld.sizes import INVENTED, ROOMS, TASKS
-from agentc_backends.environments.alfworld.splits import DEFAULT
+from agentc_backends.environments.alfworld.splits import DEFAULT, INVENTED, ROOMS, TASKS
 from agentc_backends.environments.server.settings import setting
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.environments.code_tests.answer import code_of, forbidden
 from agentc_backends.environments.code_tests.calls import (
     CallLimits,
     CallResult,
@@ -21,6 +20,7 @@ from agentc_backends.environments.code_tests.calls import (
     make_calls,
     make_together,
 )
+from agentc_backends.environments.code_tests.source import code_of, forbidden
 from agentc_backends.environments.code_tests.values import equal, equals_nothing
 
 EQUALS_NOTHING = (

@@ -17,17 +17,15 @@ from agentc.backend_api import (
     SimulatorRole,
 )
 from agentc.kinds.field import Json
-from agentc_backends.environments.colbench.declared import (
+from agentc_backends.environments.colbench.declaration import (
     configured,
     expected_tasks,
     split_rules,
     split_tasks,
     text_digest,
 )
-from agentc_backends.environments.colbench.humans.prompt import PLACES, lacking_places
-from agentc_backends.environments.colbench.settings import ColBenchSettings
-from agentc_backends.environments.colbench.splits import INVENTED, OWN
-from agentc_backends.environments.colbench.tasks import digest, read_tasks
+from agentc_backends.environments.colbench.settings import PLACES, ColBenchSettings, lacking_places
+from agentc_backends.environments.colbench.tasks import INVENTED, OWN, digest, read_tasks
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT, SANDBOX

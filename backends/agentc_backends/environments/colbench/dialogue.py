@@ -1,16 +1,22 @@
 """What a dialogue with a human is, whatever it is about: rounds, the marker, the human's replies as
 the agent reads them, and what is counted of them. All of its state is JSON.
 
-`episode.py` is one about code, `frontend/episode.py` one about a page.
+`episode.py` is one about code, `environments/colbench/frontend/environment.py` one about a page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from agentc_backends.environments.colbench.humans.guard import REFUSAL, code_starts
+from agentc_backends.data.chat.unsaid import unsaid_runs
+from agentc_backends.environments.colbench.tasks import Task, read_rules, resolve
+from agentc_backends.environments.server.environment import EpisodeError
+from agentc_backends.environments.server.program import spec_content
+from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.splits import TasksError
 
 ANSWER_NOW = "Answer now."
 """Ends the human's last reply, where that is asked for: an agent cannot see otherwise that one
@@ -130,3 +136,189 @@ def _counts(counts: Mapping[str, Any]) -> dict[str, int]:
     if set(counts) != set(_COUNTED) or not all(type(n) is int and n >= 0 for n in found.values()):
         raise ValueError("the counts of a snapshot are whole numbers")
     return {name: int(number or 0) for name, number in found.items()}
+
+
+# MERGED agentc_backends.environments.colbench.dialogue
+# What of the reference is in a human's reply: whoever is told the code need not write any.
+
+WINDOW = 40
+"""So many characters of the reference in a row are code. Shorter references count whole."""
+REFUSAL = "I cannot write code."
+
+
+def code_starts(reply: str, reference: str, description: str) -> int | None:
+    """Where in a reply the reference's own characters begin, None where it has too few in a row.
+    What the task's description says too, and signatures, the agent is told anyway."""
+    size, runs = unsaid_runs(reference, WINDOW, description)
+    places = (at for at in range(len(reply) - size + 1) if reply[at : at + size] in runs)
+    return next(places, None)
+
+
+# MERGED agentc_backends.environments.colbench.dialogue
+# What both of ColBench's environments are, whatever their dialogues are about: tasks and splits of
+# a server, its identity, and one episode at a time that can be saved and gone on with.
+#
+# `environment.py` judges code by tests, `frontend/environment.py` pages by their likeness.
+
+OVER = "The episode is over."
+THANKS = "Thank you."
+
+
+class PlayedSettings(Protocol):
+    """Of both environments."""
+
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def is_invented(self) -> bool: ...
+    @property
+    def human_prompt_sha256(self) -> str | None: ...
+
+
+class SavedDialogue(Protocol):
+    """An episode that can be written down."""
+
+    def saved(self) -> dict[str, Any]: ...
+
+
+TaskT = TypeVar("TaskT", bound=DialogueTask)
+EpisodeT = TypeVar("EpisodeT", bound=SavedDialogue)
+
+
+class PlayedTasks(Generic[TaskT]):
+    """The tasks that the episodes of a server share, and who of them can be solved by an expert;
+    they never change."""
+
+    def __init__(
+        self,
+        settings: PlayedSettings,
+        splits: Mapping[str, Sequence[TaskT]],
+        invented: Collection[str],
+        digest: Callable[[Mapping[str, Sequence[TaskT]]], str],
+    ) -> None:
+        self.splits = {name: tuple(task.id for task in tasks) for name, tasks in splits.items()}
+        self.tasks = {task.id: task for tasks in splits.values() for task in tasks}
+        self.numbered = tuple(self.tasks)
+        self.digest = digest(splits)
+        self.rules, self.has_expert = settings, bool(invented)
+
+
+class DialogueEnvironment(Generic[TaskT, EpisodeT]):
+    """One episode at a time."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    version: ClassVar[str] = "1"
+    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    reward_kind: ClassVar[str] = "terminal"
+    blocking: ClassVar[bool] = True
+    resets_on_create: ClassVar[bool] = False
+    reported: ClassVar[tuple[str, ...]] = ("step_limit", "report")
+
+    def __init__(self, played: PlayedTasks[TaskT]) -> None:
+        self._played = played
+        self._episode: EpisodeT | None = None
+
+    @property
+    def default_max_steps(self) -> int:
+        return self._played.rules.rounds
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._played.splits)
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        # Nobody writes an expert for real tasks: one that reads the reference would leak it.
+        own = {"expert"} if self._played.has_expert else set()
+        return frozenset({"fork", "snapshot", "privileged", *own})
+
+    def tasks(self, split: str) -> Sequence[str]:
+        return self._played.splits[split]
+
+    def has_task(self, task_id: str) -> bool:
+        return task_id in self._played.tasks
+
+    def numbered_tasks(self) -> Sequence[str]:
+        return self._played.numbered
+
+    def identity(self) -> dict[str, Any]:
+        rules = self._played.rules
+        return {
+            "name": self.name,
+            "version": self.version,
+            "options": {**rules_of(rules), "invented": rules.is_invented},
+            "tasks_sha256": self._played.digest,
+            "human_prompt_sha256": rules.human_prompt_sha256,
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole episode as JSON values. The task is named by its id: nothing of its reference
+        is in it."""
+        return {"environment": self.name, "version": 1, **self._started().saved()}
+
+    def close(self) -> None:
+        """An episode holds memory only."""
+
+    def _saved_task(self, snapshot: Mapping[str, Any]) -> TaskT:
+        """The task of a snapshot. Raises ValueError where it is none of this environment."""
+        match snapshot:
+            case {"environment": self.name, "version": 1, "task_id": str(task_id)} if (
+                task_id in self._played.tasks
+            ):
+                return self._played.tasks[task_id]
+        raise ValueError(f"not a snapshot of {self.title} with these options")
+
+    def _started(self) -> EpisodeT:
+        if self._episode is None:
+            raise EpisodeError("reset the environment before stepping it")
+        return self._episode
+
+
+# MERGED agentc_backends.environments.colbench.dialogue
+# What both servers of ColBench read alike: tasks of files and the human's words, each as it was
+# when the spec was compiled. Neighbour: `declared.py`, the same at that time.
+
+
+class ServedTasks(Protocol):
+    """Settings of both environments."""
+
+    @property
+    def tasks(self) -> str: ...
+    @property
+    def splits(self) -> Mapping[str, Any]: ...
+    @property
+    def tasks_sha256(self) -> str | None: ...
+
+
+def served_splits(
+    settings: ServedTasks,
+    own: Sequence[Task] | None,
+    read: Callable[[bytes, str], Sequence[Task]],
+    digest: Callable[[Mapping[str, Sequence[Task]]], str],
+) -> dict[str, tuple[Task, ...]]:
+    """The tasks of each split; `own` are invented ones. Raises TasksError, SplitError."""
+
+    def tasks_of(file: str | None) -> Sequence[Task]:
+        if file is None and own is not None:
+            return own
+        path = file or settings.tasks
+        content = spec_content(path)
+        if content is None:
+            raise TasksError(f"there is no file {path} that can be read")
+        return read(content, path)
+
+    found = resolve(read_rules(settings.splits), tasks_of)
+    if settings.tasks_sha256 not in (None, digest(found)):
+        raise TasksError("the files hold other tasks than when the spec was compiled")
+    return found
+
+
+def checked_text(path: str | None, sha256: str | None, own: str) -> str:
+    """A file's text, or our own where none is named. Raises ValueError."""
+    if path is None:
+        return own
+    content = spec_content(path) or b""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"{path} is not what it was when it was compiled")
+    return content.decode("utf-8")

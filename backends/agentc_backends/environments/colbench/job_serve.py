@@ -10,17 +10,14 @@ from agentc.runtime.sandbox.interpreter import NoInterpreterError
 from agentc.runtime.sandbox.probe import NoBoxError
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests.canaries import BrokenBoxError
+from agentc_backends.environments.colbench.dialogue import checked_text, served_splits
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
-from agentc_backends.environments.colbench.humans.human import Human
-from agentc_backends.environments.colbench.humans.model import ModelHuman
-from agentc_backends.environments.colbench.humans.prompt import PROMPT
-from agentc_backends.environments.colbench.humans.scripted import ScriptedHuman
+from agentc_backends.environments.colbench.humans import Human, ModelHuman, ScriptedHuman
 from agentc_backends.environments.colbench.invented import InventedTask, invent
 from agentc_backends.environments.colbench.judging import CeilingError, open_judge
-from agentc_backends.environments.colbench.served_files import checked_text, served_splits
-from agentc_backends.environments.colbench.settings import ColBenchSettings
+from agentc_backends.environments.colbench.settings import PROMPT, ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, digest, read_tasks
-from agentc_backends.environments.server.asked_model import AskedModel
+from agentc_backends.environments.server.leased_models import LeasedModel
 from agentc_backends.environments.server.program import Opener, program
 
 _REFUSALS = (OSError, NoBoxError, BoxError, BrokenBoxError, CeilingError)
@@ -45,7 +42,7 @@ def _human(settings: ColBenchSettings) -> Human:
     if settings.human == "scripted":
         return ScriptedHuman()
     return ModelHuman(
-        AskedModel("simulator"),
+        LeasedModel("simulator"),
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
         prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),

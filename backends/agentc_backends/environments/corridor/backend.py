@@ -11,12 +11,12 @@ from agentc_backends.environments.corridor.rules import GOES_ON, ROOMS
 from agentc_backends.environments.corridor.settings import (
     FEWEST_STEPS,
     MAX_STEPS,
+    SPLITS,
     SUCCESS_AT,
     TASKS,
     CorridorSettings,
     reward_range,
 )
-from agentc_backends.environments.corridor.splits import SPLITS
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.software import LIGHT
 

@@ -17,11 +17,12 @@ from agentc.backend_api import (
 )
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.detective.settings import MAX_STEPS, DetectiveSettings
-from agentc_backends.environments.detective.stories import (
+from agentc_backends.environments.detective.settings import (
     DEFAULT_FILE,
     DETECTIVE,
+    MAX_STEPS,
     WHERE,
+    DetectiveSettings,
     Story,
     digest_of,
     story_of,

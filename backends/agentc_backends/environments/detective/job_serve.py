@@ -10,15 +10,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 from agentc_backends.environments.detective.environment import DetectiveEnvironment, DetectiveShared
-from agentc_backends.environments.detective.game import DetectiveGame
-from agentc_backends.environments.detective.interpreters import Interpreters
-from agentc_backends.environments.detective.remembered import Remembered, file_for
-from agentc_backends.environments.detective.settings import DetectiveSettings
-from agentc_backends.environments.detective.stories import (
+from agentc_backends.environments.detective.game import (
+    DetectiveGame,
+    Interpreters,
+    LegalActionCache,
+    file_for,
+)
+from agentc_backends.environments.detective.settings import (
     DEFAULT_FILE,
     DETECTIVE,
     LEGAL_VERSION,
     WHERE,
+    DetectiveSettings,
     Story,
     digest_of,
     story_of,
@@ -38,7 +41,7 @@ def open_world(settings: DetectiveSettings) -> Opener:
         limit_s=settings.step_timeout_s,
     )
     atexit.register(interpreters.close)
-    game = DetectiveGame(interpreters, Remembered(_memory(story, settings.forget)))
+    game = DetectiveGame(interpreters, LegalActionCache(_memory(story, settings.forget)))
     if game.points != story.points:
         raise ValueError(
             f"{file} says that {game.points} points can be gained in it, not {story.points}: "

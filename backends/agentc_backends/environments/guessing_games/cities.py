@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentc_backends.environments.guessing_games.questions import asked, plain
 from agentc_backends.environments.guessing_games.secrets import (
     Guessable,
     Secret,
+    asked,
     cells,
     lines_of,
+    plain,
     words_of,
 )
 

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 from agentc_backends.environments.guessing_games.expert import ExpertTurn, GuessingPlanner
 from agentc_backends.environments.guessing_games.games import GuessingGame, secrets_in_play
 from agentc_backends.environments.guessing_games.oracles import Oracle
-from agentc_backends.environments.guessing_games.secrets import Secret, lines_of
+from agentc_backends.environments.guessing_games.secrets import Secret, lines_of, split_secrets
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.environments.guessing_games.splits import split_secrets
 from agentc_backends.environments.server.environment import EpisodeError, HiddenText
 from agentc_backends.environments.server.settings import rules_of
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.environments.guessing_games.dialogues import DialoguesError, read_dialogues
 from agentc_backends.environments.guessing_games.environment import (
     GuessingEnvironment,
     GuessingShared,
@@ -17,14 +16,16 @@ from agentc_backends.environments.guessing_games.environment import (
 from agentc_backends.environments.guessing_games.games import GAMES
 from agentc_backends.environments.guessing_games.oracles import (
     INSTRUCTIONS,
+    DialoguesError,
     ModelOracle,
     Oracle,
     RecordedOracle,
     ServerOracle,
     TableOracle,
+    read_dialogues,
 )
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.environments.server.asked_model import AskedModel
+from agentc_backends.environments.server.leased_models import LeasedModel
 from agentc_backends.environments.server.program import Opener, program
 
 KEY_VARIABLE = "AGENTC_ORACLE_KEY"
@@ -39,7 +40,7 @@ def _oracle(settings: GuessingSettings) -> tuple[Oracle, dict[str, Any]]:
     """The oracle, and what the identity says of it."""
     game = GAMES[settings.game]
     if settings.oracle == "model":
-        return ModelOracle(AskedModel("simulator"), INSTRUCTIONS[game.name]), {"kind": "model"}
+        return ModelOracle(LeasedModel("simulator"), INSTRUCTIONS[game.name]), {"kind": "model"}
     if settings.oracle == "server":
         url, model = settings.oracle_url or "", settings.oracle_model or ""
         key = os.environ.get(KEY_VARIABLE) or None

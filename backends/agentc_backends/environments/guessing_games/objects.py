@@ -9,8 +9,14 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentc_backends.environments.guessing_games.questions import asked, claim
-from agentc_backends.environments.guessing_games.secrets import Guessable, Secret, cells, lines_of
+from agentc_backends.environments.guessing_games.secrets import (
+    Guessable,
+    Secret,
+    asked,
+    cells,
+    claim,
+    lines_of,
+)
 
 _STEM = re.compile(
     r"^(?:(?:is|are|could|might|would|can) (?:it|they|this|that|the (?:object|item|thing|word)) "

@@ -12,12 +12,12 @@ from dataclasses import replace
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.foreign.reward_fields import (
+from agentc_backends.environments.external.fields import (
     REWARD_FIELDS,
     check_rewards,
     declared_by,
 )
-from agentc_backends.environments.foreign.task_lists import (
+from agentc_backends.environments.external.task_lists import (
     expected_numbers,
     read_splits,
 )

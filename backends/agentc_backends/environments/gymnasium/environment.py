@@ -9,24 +9,31 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import gymnasium
+from gymnasium.error import Error
 
-from agentc_backends.environments.foreign.environment import ForeignEnvironment
-from agentc_backends.environments.foreign.not_an_action import NotAnActionError
-from agentc_backends.environments.foreign.score import (
+from agentc_backends.environments.external.environment import (
+    ExternalEnvironment,
+    NotAnActionError,
     RewardError,
     RunningScore,
 )
-from agentc_backends.environments.foreign.task_lists import task_numbers
-from agentc_backends.environments.gymnasium.making import RENDERED, made
+from agentc_backends.environments.external.launch import ALLOW
+from agentc_backends.environments.external.task_lists import task_numbers
 from agentc_backends.environments.gymnasium.settings import GymnasiumSettings
-from agentc_backends.environments.gymnasium.spaces import Actions, actions_of
-from agentc_backends.environments.gymnasium.telling import check_told, told, uncoloured
+from agentc_backends.environments.gymnasium.spaces import (
+    Actions,
+    actions_of,
+    check_describable,
+    observation_text,
+    uncoloured,
+)
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.settings import rules_of
 
@@ -48,10 +55,10 @@ class Facts:
 def facts_of(settings: GymnasiumSettings) -> Facts:
     """Make the environment once to look at it. Raises ValueError where it cannot be played in
     words."""
-    probe = made(settings)
+    probe = make_environment(settings)
     try:
         if settings.observation in _VALUED:
-            check_told(probe.observation_space)
+            check_describable(probe.observation_space)
         actions = actions_of(probe.action_space, settings.actions)
     except ValueError as error:
         raise ValueError(f"`{settings.id}`: {error}") from error
@@ -62,7 +69,7 @@ def facts_of(settings: GymnasiumSettings) -> Facts:
     return Facts(settings, numbers, actions, limit if limit and limit > 0 else None)
 
 
-class GymnasiumEnvironment(ForeignEnvironment):
+class GymnasiumEnvironment(ExternalEnvironment):
     """One episode at a time, of an environment that is made at the first reset."""
 
     name: ClassVar[str] = "gymnasium"
@@ -99,7 +106,7 @@ class GymnasiumEnvironment(ForeignEnvironment):
         self._score, self._reward, self._done = None, 0.0, False
         try:
             if self._world is None:
-                self._world = made(self._settings)
+                self._world = make_environment(self._settings)
             observation, info = self._world.reset(seed=self._facts.numbers[task_id])
             text = self._text(observation, info)
         except Exception as error:
@@ -140,13 +147,15 @@ class GymnasiumEnvironment(ForeignEnvironment):
         assert self._world is not None
         parts = []
         if settings.observation in _VALUED:
-            parts.append(told(observation, settings.digits))
+            parts.append(observation_text(observation, settings.digits))
         if settings.observation in RENDERED:
             rendered = self._world.render()
             if not isinstance(rendered, str):
                 raise TypeError(f"render() gives {type(rendered).__name__}, not a text")
             parts.append(uncoloured(rendered, settings.colours))
-        parts += [f"{n}: {told(info[n], settings.digits)}" for n in settings.info if n in info]
+        parts += [
+            f"{n}: {observation_text(info[n], settings.digits)}" for n in settings.info if n in info
+        ]
         return "\n".join(parts)
 
     def _failed(self, call: str, error: Exception) -> EnvironmentFailure:
@@ -162,3 +171,55 @@ def _finite(reward: Any) -> float:
     if not math.isfinite(number):
         raise RewardError(f"the reward of a step is {number}")
     return number
+
+
+# MERGED agentc_backends.environments.gymnasium.environment
+# Makes the environment that a spec names, where it may be made.
+#
+# An id may name a module, which gymnasium then imports: code of a spec's choice, as a command is.
+# It
+# runs only where the person who runs agentc says so (`foreign/launch.py`). Neighbour:
+# `job_serve.py`.
+
+RENDERED = ("ansi", "both")
+"""Ways of telling an observation that need the environment to render it."""
+_OWN = "gymnasium.envs."
+
+
+def make_environment(settings: GymnasiumSettings) -> gymnasium.Env[Any, Any]:
+    """A new environment. Raises ValueError, with what a person can mend."""
+    check_allowed(settings.id)
+    rendered = {"render_mode": "ansi"} if settings.observation in RENDERED else {}
+    arguments: Mapping[str, Any] = {**settings.kwargs, **rendered}
+    try:
+        found = gymnasium.make(settings.id, disable_env_checker=True, **arguments)
+    except Exception as error:  # whatever its constructor raises
+        why = str(error) or type(error).__name__
+        raise ValueError(f"`{settings.id}` cannot be made: {why}") from error
+    modes = found.metadata.get("render_modes", [])
+    if rendered and "ansi" not in modes:
+        raise ValueError(
+            f"`{settings.id}` renders no text (its modes are {', '.join(modes) or 'none'}): take "
+            "`observation: value`"
+        )
+    return found
+
+
+def check_allowed(id: str) -> None:
+    """Raises ValueError where code that is not gymnasium's own would run, and nobody allowed it."""
+    if os.environ.get(ALLOW) == "1":
+        return
+    module, _, name = id.rpartition(":")
+    whose = f"the module `{module}`"
+    if not module:
+        try:
+            entry = gymnasium.spec(name).entry_point
+        except Error as error:
+            raise ValueError(str(error)) from error
+        if isinstance(entry, str) and entry.startswith(_OWN):
+            return
+        whose = f"`{entry}`"
+    raise ValueError(
+        f"the environment `{id}` is code of {whose}, not of gymnasium itself\n"
+        f"If you trust it, export {ALLOW}=1 in the shell that runs agentc."
+    )

@@ -13,11 +13,10 @@ from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Field, Json, string
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.foreign.launch_fields import check_place, command_fields
-from agentc_backends.environments.foreign.reward_fields import declared_by
-from agentc_backends.environments.foreign.task_lists import expected_numbers, read_splits
-from agentc_backends.environments.mcp.settings import McpSettings
-from agentc_backends.environments.mcp.tasks import (
+from agentc_backends.environments.external.fields import check_place, command_fields, declared_by
+from agentc_backends.environments.external.task_lists import expected_numbers, read_splits
+from agentc_backends.environments.mcp.settings import (
+    McpSettings,
     McpTask,
     as_rows,
     is_needed,
@@ -25,8 +24,7 @@ from agentc_backends.environments.mcp.tasks import (
     tasks_digest,
 )
 from agentc_backends.environments.server.settings import rules_of
-from agentc_backends.environments.server.splits import SplitError, fold_numbers
-from agentc_backends.environments.server.task_rows import TasksError
+from agentc_backends.environments.server.splits import SplitError, TasksError, fold_numbers
 from agentc_backends.software import MCP
 
 _SUCCESS: tuple[Field, ...] = (

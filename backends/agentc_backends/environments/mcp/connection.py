@@ -25,14 +25,12 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
 from agentc.runtime.machine.process import MARK_VARIABLE
-from agentc_backends.environments.foreign.launch import (
+from agentc_backends.environments.external.launch import (
     Launch,
     check_command_allowed,
     folder_of,
 )
-from agentc_backends.environments.mcp.actions import ListedTool
-from agentc_backends.environments.mcp.stray_output import listen
-from agentc_backends.environments.mcp.telling import result_text
+from agentc_backends.environments.mcp.translation import ListedTool, listen, result_text
 
 _MOST_PAGES = 100
 _GRACE_S = 15.0

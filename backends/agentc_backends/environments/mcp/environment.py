@@ -13,18 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentc_backends.environments.foreign.environment import ForeignEnvironment
-from agentc_backends.environments.foreign.fingerprint import Fingerprint
-from agentc_backends.environments.foreign.not_an_action import NotAnActionError
-from agentc_backends.environments.mcp.actions import FinalAnswer, ToolActions, chosen
+from agentc_backends.environments.external.environment import ExternalEnvironment, NotAnActionError
+from agentc_backends.environments.external.task_lists import Fingerprint
 from agentc_backends.environments.mcp.connection import (
     Greeting,
     McpSession,
     McpSessionError,
     McpUpstream,
 )
-from agentc_backends.environments.mcp.settings import McpSettings
-from agentc_backends.environments.mcp.tasks import McpTask, tasks_digest
+from agentc_backends.environments.mcp.settings import McpSettings, McpTask, tasks_digest
+from agentc_backends.environments.mcp.translation import FinalAnswer, ToolActions, chosen
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.settings import rules_of
 
@@ -44,7 +42,7 @@ class ServedTools:
     fingerprint: Fingerprint
 
 
-class McpEnvironment(ForeignEnvironment):
+class McpEnvironment(ExternalEnvironment):
     """One episode at a time, in a session that begins with it."""
 
     name: ClassVar[str] = "mcp"

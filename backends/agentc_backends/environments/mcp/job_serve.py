@@ -11,14 +11,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from agentc_backends.environments.foreign.fingerprint import fingerprint, tell_fingerprint
-from agentc_backends.environments.foreign.launch import UpstreamLaunchError, read_launch
-from agentc_backends.environments.foreign.task_lists import task_numbers
-from agentc_backends.environments.mcp.actions import ToolActions, chosen
+from agentc_backends.environments.external.launch import UpstreamLaunchError, read_launch
+from agentc_backends.environments.external.task_lists import (
+    fingerprint,
+    task_numbers,
+    tell_fingerprint,
+)
 from agentc_backends.environments.mcp.connection import Greeting, McpSessionError, McpUpstream
 from agentc_backends.environments.mcp.environment import McpEnvironment, ServedTools
-from agentc_backends.environments.mcp.settings import McpSettings
-from agentc_backends.environments.mcp.tasks import read_tasks
+from agentc_backends.environments.mcp.settings import McpSettings, read_tasks
+from agentc_backends.environments.mcp.translation import ToolActions, chosen
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments, spec_content
 from agentc_backends.server_process import REFUSED

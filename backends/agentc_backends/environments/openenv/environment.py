@@ -14,14 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentc_backends.environments.foreign.environment import ForeignEnvironment
-from agentc_backends.environments.foreign.fingerprint import Fingerprint
-from agentc_backends.environments.foreign.not_an_action import NotAnActionError
-from agentc_backends.environments.foreign.score import (
+from agentc_backends.environments.external.environment import (
+    ExternalEnvironment,
+    NotAnActionError,
     RewardError,
     RunningScore,
 )
-from agentc_backends.environments.openenv.actions import JsonAction, TextAction
+from agentc_backends.environments.external.task_lists import Fingerprint
 from agentc_backends.environments.openenv.connection import (
     Conversation,
     OpenEnvError,
@@ -29,7 +28,13 @@ from agentc_backends.environments.openenv.connection import (
     OpenEnvUpstream,
 )
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
-from agentc_backends.environments.openenv.telling import Observed, ReplyError, read_observed
+from agentc_backends.environments.openenv.translation import (
+    JsonAction,
+    Observed,
+    ReplyError,
+    TextAction,
+    read_observed,
+)
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.settings import rules_of
 
@@ -67,7 +72,7 @@ class Served:
         return observed.text
 
 
-class OpenEnvEnvironment(ForeignEnvironment):
+class OpenEnvEnvironment(ExternalEnvironment):
     """One episode at a time, on a connection of its own."""
 
     name: ClassVar[str] = _NAME

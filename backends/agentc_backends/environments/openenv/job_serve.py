@@ -9,18 +9,17 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agentc_backends.environments.foreign.fingerprint import (
+from agentc_backends.environments.external.launch import serve_upstream
+from agentc_backends.environments.external.task_lists import (
     fingerprint,
     probes_of,
+    task_numbers,
     tell_fingerprint,
 )
-from agentc_backends.environments.foreign.launch import serve_upstream
-from agentc_backends.environments.foreign.task_lists import task_numbers
-from agentc_backends.environments.openenv.actions import JsonAction, TextAction
 from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment, Served
 from agentc_backends.environments.openenv.settings import OpenEnvSettings
-from agentc_backends.environments.openenv.telling import ReplyError
+from agentc_backends.environments.openenv.translation import JsonAction, ReplyError, TextAction
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments
 from agentc_backends.environments.server.splits import unfold_numbers

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from agentc_backends.environments.sciworld.dialect import SCIWORLD
-from agentc_backends.environments.sciworld.gold import GoldPaths, GoldStep
 from agentc_backends.environments.sciworld.jvm import Simulation, SimulatorTurn
 from agentc_backends.environments.sciworld.pool import JvmPool
 from agentc_backends.environments.sciworld.settings import SciworldSettings
-from agentc_backends.environments.sciworld.snap import snap
 from agentc_backends.environments.sciworld.splits import Text, task_ids
 from agentc_backends.environments.sciworld.tasks import (
     MOST_STEPS,
@@ -27,9 +27,97 @@ from agentc_backends.environments.sciworld.tasks import (
     agentgym_tasks,
     split_task_id,
     step_limit,
+    task_id,
 )
-from agentc_backends.environments.server.dialect import Dialect
-from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
+from agentc_backends.environments.server.environment import (
+    Answer,
+    Dialect,
+    EnvironmentFailure,
+    EpisodeError,
+)
+
+# MERGED agentc_backends.environments.sciworld.environment
+# ScienceWorld as AgentGym's released client finds it: it joins the task's description and the
+# room's by itself, and reads `score`. Neighbour: `environment.py`.
+
+
+def _opened(answer: Answer) -> object:
+    room = str(answer["observation"]).removeprefix(f"{answer['task_description']}\n")
+    # The released server looks around by a step, whose texts end without a newline.
+    return {**answer, "observation": room.rstrip("\n")}
+
+
+SCIWORLD = Dialect(bodiless_create=True, opened=_opened)
+
+
+# MERGED agentc_backends.environments.sciworld.environment
+# Reads an action as the legal one that it is closest to, as Agent-R does for ScienceWorld.
+
+_SPECIAL = re.compile(r"[^A-Za-z0-9 ]")
+
+
+def snap(action: str, legal: Sequence[str]) -> str:
+    """The action itself where it is legal or a number (an answer to "which one do you mean?"),
+    else the legal action that shares most words with it, the shortest of several. An action that
+    shares no word with any stays as it is."""
+    plain = " ".join(_SPECIAL.sub(" ", action).lower().split())
+    for exact in (action.strip(), plain):
+        if exact in legal or exact.isdigit():
+            return exact
+    words = set(plain.split())
+
+    def fit(candidate: str) -> tuple[int, int, str]:
+        shared = len(words & set(_SPECIAL.sub(" ", candidate).lower().split()))
+        return (-shared, len(candidate), candidate)
+
+    best = min(legal, key=fit, default=action)
+    return best if best != action and fit(best)[0] < 0 else action
+
+
+# MERGED agentc_backends.environments.sciworld.environment
+# Gold paths: the actions of the simulator's own agent, found once for each task and kept.
+#
+# One takes the simulator about a second, so the first job that asks for a split pays for it.
+
+
+@dataclass(frozen=True, slots=True)
+class GoldStep:
+    """One action; the thought is a plain sentence made of it, or empty."""
+
+    action: str
+    thought: str
+
+
+class GoldPaths:
+    """Gold paths by task id; any thread may ask."""
+
+    def __init__(self, pool: JvmPool, simplifications: str, *, thoughts: bool) -> None:
+        self._pool = pool
+        self._simplifications = simplifications
+        self._thoughts = thoughts
+        self._known: dict[str, tuple[GoldStep, ...]] = {}
+        self._lock = threading.Lock()
+
+    def path(self, task: Task, variation: int) -> tuple[GoldStep, ...]:
+        """Raises EnvironmentFailure."""
+        key = task_id(task.name, variation)
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            simulation = self._pool.acquire()
+            try:
+                actions = simulation.gold_path(task.name, variation, self._simplifications)
+            finally:
+                self._pool.release(simulation)
+            known = tuple(GoldStep(a, _thought(a) if self._thoughts else "") for a in actions)
+            with self._lock:
+                self._known[key] = known
+        return known
+
+
+def _thought(action: str) -> str:
+    return "I need to wait." if action.startswith("wait") else f"I need to {action}."
+
 
 _OVER = "The episode is over."
 _MOST_ACTIONS = 10_000

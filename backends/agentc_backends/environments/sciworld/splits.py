@@ -101,7 +101,7 @@ def size(text: Text) -> int:
 
 def _read(name: str, value: Any, read_file: ReadFile) -> list[Variation]:
     # Here, so that specs without ScienceWorld do not wait for it.
-    from agentc_backends.environments.sciworld.lists import LISTS
+    from agentc_backends.environments.sciworld.tasks import LISTS
 
     match value:
         case {"own": str(own), **rest} if own in OWN:

@@ -21,25 +21,25 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from agentc_backends.environments.server.access import TokenGate
-from agentc_backends.environments.server.dialect import dialect_of
 from agentc_backends.environments.server.environment import (
     Environment,
     EnvironmentFailure,
     EpisodeError,
+    dialect_of,
 )
 from agentc_backends.environments.server.episodes import Episodes
-from agentc_backends.environments.server.leases import MOST_LEASE_SECONDS, Holder
 from agentc_backends.environments.server.openenv import openenv_routes
-from agentc_backends.environments.server.refusals import RequestError, invalid
-from agentc_backends.environments.server.sequence import UNCOUNTED
+from agentc_backends.environments.server.requests import UNCOUNTED, RequestError, Workers, invalid
 from agentc_backends.environments.server.sessions import (
+    MOST_LEASE_SECONDS,
     EnvironmentSession,
+    Holder,
     SessionStore,
     UnknownSessionError,
 )
 from agentc_backends.environments.server.wire import (
     JsonReply,
+    TokenGate,
     integer,
     items,
     mapping,
@@ -49,7 +49,6 @@ from agentc_backends.environments.server.wire import (
     seconds,
     text,
 )
-from agentc_backends.environments.server.workers import Workers
 
 Body = dict[str, Any]
 DEFAULT_MAX_SESSIONS = 4096

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 CAPABILITIES = frozenset({"expert", "fork", "snapshot", "seed", "privileged"})
 """Words that `capabilities` may hold: `expert` needs `Expert`; `fork` and `snapshot` (always
@@ -175,3 +176,113 @@ class Snapshots(Protocol):
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
+
+
+# MERGED agentc_backends.environments.server.environment
+# What an environment says of itself: the content of `/meta`, over HTTP and in process alike.
+
+_CAPABILITY_ORDER = ("expert", "fork", "snapshot", "seed", "privileged")
+
+
+def description(environment: Environment) -> dict[str, Any]:
+    """Declared facts, the tasks of every split, and the identity, as JSON values; and what was
+    counted since the server's start, where anything is."""
+    held = environment.capabilities
+    found: dict[str, Any] = {
+        "name": environment.name,
+        "version": environment.version,
+        "reward_range": list(environment.reward_range),
+        "reward_kind": environment.reward_kind,
+        "success": {"field": "reward", "at_least": environment.success_threshold},
+        "max_steps": environment.default_max_steps,
+        "capabilities": [word for word in _CAPABILITY_ORDER if word in held],
+        "splits": {split: list(environment.tasks(split)) for split in environment.splits},
+        "identity": environment.identity(),
+    }
+    if isinstance(environment, Noted):
+        found["facts"] = dict(environment.facts())
+    if isinstance(environment, Counted):
+        found["counts"] = dict(environment.counts())
+    return found
+
+
+# MERGED agentc_backends.environments.server.environment
+# How the rewards of steps make that of an episode, by an environment's `reward_kind`.
+#
+# Of those who play in their own process: `exported_world.py`, `environments/gym`. Rollouts, which
+# have invalid replies to account for, keep theirs by the same rule (`agents/common/episode.py`).
+
+
+def floor_of(reward_range: tuple[float, float]) -> float:
+    """The reward of an episode without a step: 0, or what of the range is nearest to it."""
+    low, high = reward_range
+    return min(max(0.0, low), high)
+
+
+def reward_after(kind: str, before: float | None, reward: float) -> float:
+    """The episode's reward after a step that earned `reward`; `before` is what it was, None where
+    there was no step yet."""
+    if before is None:
+        return reward
+    match kind:
+        case "sum":
+            return before + reward
+        case "max":
+            return max(before, reward)
+        case _:
+            return reward
+
+
+# MERGED agentc_backends.environments.server.environment
+# How members of the AgentGym family depart from `id`, `data_idx` and plain answers.
+#
+# Its released clients find a server that speaks as they expect: an environment declares a
+# `Dialect`
+# as its member `dialect`. agentc's own requests are answered in the plain way beside it.
+# Neighbours: `environment.py`, `application.py`; `environments/webshop/environment.py` is an
+# example.
+
+Answer: TypeAlias = Mapping[str, Any]
+
+
+def _numbered(session: int) -> object:
+    return {"id": session}
+
+
+def _as_it_is(answer: Answer) -> object:
+    return answer
+
+
+def _nothing_more(environment: Any) -> Answer:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """A family member's names and shapes.
+
+    A session is spoken of in the dialect when it was created by a POST without a body, which
+    agentc's clients never send (`bodiless_create` false refuses it, as TextCraft's server does).
+    `created`, `opened` and `stepped` shape replies from plain ones; `extras` are further values
+    of the environment that replies to resets and steps carry; `queries` are further GET routes,
+    each a function of the session's environment.
+    """
+
+    session_field: str = "id"
+    task_field: str = "data_idx"
+    bodiless_create: bool = False
+    created: Callable[[int], object] = _numbered
+    opened: Callable[[Answer], object] = _as_it_is
+    stepped: Callable[[Answer], object] = _as_it_is
+    extras: Callable[[Any], Answer] = _nothing_more
+    queries: Mapping[str, Callable[[Any], object]] = field(default_factory=dict)
+
+
+PLAIN = Dialect()
+
+
+def dialect_of(environment: object) -> Dialect:
+    """What the environment declares; most declare nothing."""
+    found = getattr(environment, "dialect", PLAIN)
+    assert isinstance(found, Dialect), "the member `dialect` of an environment is a Dialect"
+    return found

@@ -10,18 +10,26 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from agentc_backends.environments.server.account import account
-from agentc_backends.environments.server.dialect import Dialect
-from agentc_backends.environments.server.environment import Environment, Expert, Privileged
-from agentc_backends.environments.server.leases import Holder
-from agentc_backends.environments.server.refusals import RequestError, invalid
-from agentc_backends.environments.server.sequence import UNCOUNTED, Reply
+from agentc_backends.environments.server.environment import (
+    Dialect,
+    Environment,
+    Expert,
+    Privileged,
+    description,
+)
+from agentc_backends.environments.server.requests import (
+    UNCOUNTED,
+    Reply,
+    RequestError,
+    Workers,
+    invalid,
+)
 from agentc_backends.environments.server.sessions import (
     EnvironmentSession,
+    Holder,
     SessionStore,
     UnknownSessionError,
 )
-from agentc_backends.environments.server.workers import Workers
 
 _T = TypeVar("_T")
 PROTOCOL = ("lease", "seq", "steps")
@@ -144,7 +152,7 @@ class Episodes:
 
     def meta(self) -> dict[str, Any]:
         """The environment's account of itself, and what this protocol can do for it."""
-        return {**account(self.reference), "protocol": list(PROTOCOL)}
+        return {**description(self.reference), "protocol": list(PROTOCOL)}
 
     def known_task(self, task_id: str) -> str:
         if not self.reference.has_task(task_id):

@@ -22,11 +22,11 @@ from agentc_backends.clients.errors import (
     InfrastructureError,
     ServiceError,
 )
-from agentc_backends.environments.server.account import account
 from agentc_backends.environments.server.environment import (
     EnvironmentFailure,
     EpisodeError,
     Expert,
+    description,
 )
 from agentc_backends.environments.server.program import NotInsideError, Opener
 from agentc_backends.environments.server.sessions import EnvironmentSession
@@ -50,7 +50,7 @@ class InsideEnvironment:
         self._next = 0
 
     async def meta(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", _through_json(account(self._reference)))
+        return cast("dict[str, Any]", _through_json(description(self._reference)))
 
     async def create(self) -> int:
         return self._added().number

@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.episodes import Episodes
-from agentc_backends.environments.server.refusals import BusyError, RequestError
+from agentc_backends.environments.server.requests import BusyError, RequestError
 from agentc_backends.environments.server.sessions import EnvironmentSession, UnknownSessionError
 from agentc_backends.environments.server.wire import (
     JsonReply,

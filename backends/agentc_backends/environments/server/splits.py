@@ -3,6 +3,7 @@ numbers in a line. What else a split may be is each environment's own."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -85,3 +86,44 @@ def unfold_numbers(text: str) -> tuple[int, ...]:
         first, _, last = part.partition("-")
         numbers += range(int(first), int(last or first) + 1)
     return tuple(numbers)
+
+
+# MERGED agentc_backends.environments.server.splits
+# Reads tasks of a JSONL file, where an environment's tasks are rows that somebody wrote.
+#
+# What a row has to hold is each environment's own. Neighbour: `splits.py`, which puts them into
+# splits.
+
+Task = TypeVar("Task")
+
+
+class TasksError(ValueError):
+    """A file holds something else than tasks; `fix` says what to write instead."""
+
+    def __init__(self, message: str, *, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+def read_rows(content: bytes, where: str, task_of: Callable[[Any, str], Task]) -> tuple[Task, ...]:
+    """What `task_of` makes of each row of a JSONL file, and of where it stands. Raises
+    TasksError."""
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise TasksError(f"{where} is no text in UTF-8: {error}") from None
+    found = tuple(
+        task_of(_row(line, f"{where}, line {number}"), f"{where}, line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    )
+    if not found:
+        raise TasksError(f"{where} holds no task")
+    return found
+
+
+def _row(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise TasksError(f"{where} is no JSON") from None

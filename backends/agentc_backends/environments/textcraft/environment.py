@@ -13,14 +13,11 @@ from typing import Any, ClassVar
 
 from agentc_backends.environments.server.environment import MemoryEnvironment
 from agentc_backends.environments.server.settings import rules_of
-from agentc_backends.environments.textcraft.game import TextCraftGame
+from agentc_backends.environments.textcraft.game import TextCraftGame, task_prompt
 from agentc_backends.environments.textcraft.invented import invented_recipe_book
-from agentc_backends.environments.textcraft.planner import PlanStep
-from agentc_backends.environments.textcraft.prompt import task_prompt
 from agentc_backends.environments.textcraft.recipes import load_recipe_book
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
-from agentc_backends.environments.textcraft.splits import SPLITS
-from agentc_backends.environments.textcraft.tasks import load_tasks
+from agentc_backends.environments.textcraft.tasks import SPLITS, PlanStep, load_tasks
 
 _MAX_COUNT = 10**15
 

@@ -13,10 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from agentc_backends.environments.textcraft.recipe_files import Ingredient, Recipe, display_name
 from agentc_backends.environments.textcraft.recipes import (
+    Ingredient,
+    Recipe,
     RecipeBook,
     build_recipe_book,
+    display_name,
     load_recipe_book,
 )
 

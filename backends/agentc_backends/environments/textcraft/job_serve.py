@@ -6,7 +6,7 @@ import sys
 
 from agentc_backends.environments.server.program import opened_anew, program
 from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
-from agentc_backends.environments.textcraft.recipe_files import RecipesNotFoundError
+from agentc_backends.environments.textcraft.recipes import RecipesNotFoundError
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
 
 opener, main = program(

@@ -8,20 +8,43 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from agentc.backend_api import OWN_LOOP, TASKSET, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import effective, fields_of
-from agentc_backends.environments.foreign.reward_fields import (
+from agentc_backends.environments.external.fields import (
     REWARD_FIELDS,
     check_rewards,
     declared_by,
 )
-from agentc_backends.environments.foreign.task_lists import expected_numbers, read_splits
+from agentc_backends.environments.external.task_lists import expected_numbers, read_splits
+from agentc_backends.environments.server.settings import setting
 from agentc_backends.environments.server.splits import SplitError, fold_numbers
-from agentc_backends.environments.verifiers.settings import TasksetSettings
 from agentc_backends.software import VERIFIERS
 from agentc_backends.user_files.files import texts_of, told_files
+
+# MERGED agentc_backends.environments.verifiers.backend
+# What a spec may write of a taskset of verifiers. Neighbour: `backend.py`.
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksetSettings:
+    taskset: str = setting(
+        "Its id, as verifiers has it: the name of a module that the software holds or that "
+        "`sources` has, or of a taskset that comes with verifiers.")
+    splits: Mapping[str, Any] = setting(
+        "Tasks by their places in the taskset, from 0; those of each split: `{range: [first, "
+        "end]}` (the end is left out), `{ids: [...]}` or `{file: path}`, each with `except: "
+        "[other split]`. Splits that share a task are refused.")
+    sources: tuple[str, ...] = setting(
+        "Files of text, relative to the spec, that are the taskset's modules or are read by them.",
+        ())
+    config: Mapping[str, Any] = setting("The taskset's own settings, by its own names.", {})
+    reward: Mapping[str, Any] = setting("What its rewards mean.", {})
+    max_turns: int = setting("Replies of an episode, where the stage does not say.", 30, minimum=1)
 
 
 def _lease(options: OptionView) -> LeaseDraft:

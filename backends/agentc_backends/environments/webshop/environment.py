@@ -14,16 +14,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from agentc_backends.environments.server.dialect import Dialect
-from agentc_backends.environments.server.environment import EpisodeError, MemoryEnvironment
+from agentc_backends.environments.server.environment import (
+    Answer,
+    Dialect,
+    EpisodeError,
+    MemoryEnvironment,
+)
 from agentc_backends.environments.webshop import pages
-from agentc_backends.environments.webshop.dialect import WEBSHOP
+from agentc_backends.environments.webshop.catalogue import Product
 from agentc_backends.environments.webshop.expert import ThoughtfulAction, expert_steps
-from agentc_backends.environments.webshop.products import Product
 from agentc_backends.environments.webshop.reward import score
 from agentc_backends.environments.webshop.settings import WebShopSettings
 from agentc_backends.environments.webshop.shop import Shop
 from agentc_backends.environments.webshop.splits import numbers_of, task_id
+
+# MERGED agentc_backends.environments.webshop.environment
+# WebShop as AgentGym's released client finds it: `env_idx`, `session_id`, and a bare number for a
+# new session; the page is asked for by GET /observation. Neighbour: `environment.py`.
+
+
+def _opened(answer: Answer) -> object:
+    """A pair; the second was to be for infos, and never is."""
+    return [answer["observation"], None]
+
+
+def _stepped(answer: Answer) -> object:
+    return {
+        "state": answer["observation"],
+        "reward": answer["reward"],
+        "done": answer["done"],
+        "info": None,
+    }
+
+
+def _available_actions(environment: Any) -> object:
+    return environment.available_actions()
+
+
+WEBSHOP = Dialect(
+    session_field="env_idx",
+    task_field="session_id",
+    bodiless_create=True,
+    created=lambda session: session,
+    opened=_opened,
+    stepped=_stepped,
+    queries={"/available_actions": _available_actions},
+)
+
 
 _ACTION = re.compile(r"(.+)\[(.+)\]")
 _TASK = re.compile(r"webshop_(0|[1-9][0-9]{0,8})")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agentc_backends.environments.webshop.pages import BUY, NEXT, PAGE_SIZE
 
 if TYPE_CHECKING:
-    from agentc_backends.environments.webshop.goals import Goal
+    from agentc_backends.environments.webshop.catalogue import Goal
     from agentc_backends.environments.webshop.shop import Shop
 
 _NO_KEYWORDS = re.compile(r"[\[\]\s]+")

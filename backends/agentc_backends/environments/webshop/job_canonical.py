@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.environments.webshop.products import (
+from agentc_backends.environments.webshop.catalogue import (
     CatalogueError,
     Product,
     read_json,

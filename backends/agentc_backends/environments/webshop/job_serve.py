@@ -6,8 +6,8 @@ import sys
 from functools import partial
 
 from agentc_backends.environments.server.program import Opener, program, spec_content
+from agentc_backends.environments.webshop.catalogue import CatalogueError
 from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
-from agentc_backends.environments.webshop.products import CatalogueError
 from agentc_backends.environments.webshop.settings import WebShopSettings
 from agentc_backends.environments.webshop.shop import open_shop
 from agentc_backends.environments.webshop.splits import DEFAULT, read_splits

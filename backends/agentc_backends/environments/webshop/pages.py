@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from agentc_backends.environments.webshop.products import Product
+    from agentc_backends.environments.webshop.catalogue import Product
 
 PAGE_SIZE = 10
 MOST_RESULTS = 50

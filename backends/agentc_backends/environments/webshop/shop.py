@@ -11,16 +11,18 @@ from functools import cached_property
 from typing import Any
 
 from agentc_backends.environments.server.splits import ReadFile
-from agentc_backends.environments.webshop.goals import Goal, draw_prices, make_goals
-from agentc_backends.environments.webshop.invented import invent
-from agentc_backends.environments.webshop.pages import MOST_RESULTS
-from agentc_backends.environments.webshop.products import (
+from agentc_backends.environments.webshop.catalogue import (
     CatalogueError,
+    Goal,
     Product,
+    draw_prices,
+    make_goals,
     read_json,
     read_products,
     read_rows,
 )
+from agentc_backends.environments.webshop.invented import invent
+from agentc_backends.environments.webshop.pages import MOST_RESULTS
 from agentc_backends.environments.webshop.search import SearchIndex
 from agentc_backends.environments.webshop.settings import ShopOptions
 from agentc_backends.environments.webshop.splits import OWN

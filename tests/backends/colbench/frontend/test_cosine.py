@@ -13,17 +13,17 @@ import pytest
 from PIL import Image
 from tests.backends.colbench.frontend.conftest import TASK, WANTED
 
-from agentc_backends.environments.colbench.frontend.cosine import (
-    PictureCosine,
-    black_square,
-    cosine,
-)
 from agentc_backends.environments.colbench.frontend.environment import (
     FrontendEnvironment,
     FrontendShared,
 )
 from agentc_backends.environments.colbench.frontend.human import ScriptedPageHuman
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
+from agentc_backends.environments.colbench.frontend.similarity import (
+    PictureCosine,
+    black_square,
+    cosine,
+)
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
 from agentc_backends.environments.server.environment import EnvironmentFailure
 

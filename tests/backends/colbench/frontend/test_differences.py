@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentc.runtime.browser.blocks import TextBlock
-from agentc_backends.environments.colbench.frontend.differences import SAME, largest_difference
+from agentc_backends.environments.colbench.frontend.human import SAME, largest_difference
 
 TITLE = TextBlock("Oak Bakery", 540, 20, 200, 40, (0, 0, 0), (37, 99, 235), 40.0)
 HOURS = TextBlock("Hours", 20, 200, 60, 20, (34, 34, 34), (229, 231, 235), 16.0)

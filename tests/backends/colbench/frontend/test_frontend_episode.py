@@ -8,7 +8,7 @@ import pytest
 from tests.backends.colbench.frontend.conftest import OTHER, SECRET, TASK, WANTED, OpenedPages
 
 from agentc.runtime.browser.render import Rendered
-from agentc_backends.environments.colbench.frontend.episode import PageDialogue
+from agentc_backends.environments.colbench.frontend.environment import PageDialogue
 from agentc_backends.environments.colbench.frontend.human import NO_PAGE, NOT_SHOWN
 from agentc_backends.environments.colbench.frontend.pages import PageTask
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings

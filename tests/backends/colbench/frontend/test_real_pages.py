@@ -12,13 +12,14 @@ from tests.backends.colbench.conftest import SHARED
 
 from agentc_backends.environments.colbench.frontend.pages import (
     TAILWIND,
+    TAILWIND_FILE,
+    TAILWIND_SHA256,
     PageTask,
     read_pages,
     snippet,
 )
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
-from agentc_backends.environments.colbench.frontend.tailwind import FILE, SHA256
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,9 @@ def tasks() -> tuple[PageTask, ...]:
 @pytest.fixture(scope="module")
 def real_studio(studio: PageStudio) -> Iterator[PageStudio]:
     """With Tailwind's stylesheet where AGENTC_TAILWIND names the folder that it was fetched to."""
-    file = Path(os.environ.get("AGENTC_TAILWIND", "nowhere"), FILE)
+    file = Path(os.environ.get("AGENTC_TAILWIND", "nowhere"), TAILWIND_FILE)
     content = file.read_bytes() if file.is_file() else None
-    assert content is None or hashlib.sha256(content).hexdigest() == SHA256
+    assert content is None or hashlib.sha256(content).hexdigest() == TAILWIND_SHA256
     made = PageStudio(FrontendSettings(page_seconds=30.0, browsers=1), content)
     yield made
     made.close()

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentc.backend_api import (
+    DataSet,
+    DataSource,
     EnvironmentBackend,
     ExpectedExpert,
     LeaseDraft,
@@ -17,21 +19,47 @@ from agentc.kinds.artifacts import VISION_ENCODER
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import RewardName
 from agentc.lease_roles import LeaseRole
-from agentc_backends.environments.colbench.declared import (
+from agentc_backends.environments.colbench.declaration import (
     configured,
     expected_tasks,
     split_rules,
     split_tasks,
     text_digest,
 )
-from agentc_backends.environments.colbench.frontend.pages import TAILWIND, digest, read_pages
+from agentc_backends.environments.colbench.frontend.pages import (
+    TAILWIND,
+    TAILWIND_FILE,
+    TAILWIND_SHA256,
+    digest,
+    read_pages,
+)
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
-from agentc_backends.environments.colbench.frontend.stylesheet import STYLESHEET
-from agentc_backends.environments.colbench.frontend.tailwind import SHA256
-from agentc_backends.environments.colbench.splits import INVENTED, OWN
+from agentc_backends.environments.colbench.tasks import INVENTED, OWN
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import FRONTEND
+
+# MERGED agentc_backends.environments.colbench.frontend.backend
+# The data set of ColBench's pages: their stylesheet as it was published (`tailwind.py`).
+
+STYLESHEET = DataSet(
+    name="tailwind",
+    doc="Tailwind 2.2.19's whole stylesheet, which every page of ColBench links.",
+    licence="MIT",
+    sources=(
+        DataSource(
+            name=TAILWIND_FILE,
+            url="https://cdn.jsdelivr.net/npm/tailwindcss@2.2.19/dist/tailwind.min.css",
+            size=2_934_019,
+        ),
+    ),
+    unpacked_size=2_934_019,
+    program=("-m", "agentc_backends.environments.server.job_copy", TAILWIND_FILE),
+    contents={TAILWIND_FILE: TAILWIND_SHA256},
+    use=f"`stylesheet: {{path}}/{TAILWIND_FILE}` "
+    "under an environment with `backend: colbench_frontend`",
+)
+
 
 _DEFAULTS = FrontendSettings()
 _OF_INVENTED = ("invented_tasks", "invented_seed", "careless")
@@ -59,7 +87,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         identity["tasks_sha256"] = expect["tasks_sha256"] = tasks
         pages = () if found is None else [page for split in found.values() for page in split]
         if _has_stylesheet(options, settings, any(TAILWIND in p.reference for p in pages)):
-            identity["stylesheet"] = SHA256
+            identity["stylesheet"] = TAILWIND_SHA256
     if len(settings.human_labels) not in (0, 3):
         options.refuse(
             "human_labels",
@@ -115,7 +143,7 @@ def _has_stylesheet(options: OptionView, settings: FrontendSettings, needed: boo
             )
         return False
     content = options.file(settings.stylesheet)
-    if content is None or hashlib.sha256(content).hexdigest() != SHA256:
+    if content is None or hashlib.sha256(content).hexdigest() != TAILWIND_SHA256:
         wrong = "cannot be read" if content is None else "is not Tailwind 2.2.19's tailwind.min.css"
         options.refuse("stylesheet", f"{settings.stylesheet} {wrong}", fix=_FETCH)
         return False

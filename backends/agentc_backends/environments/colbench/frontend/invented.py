@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from agentc_backends.environments.colbench.frontend.assets import OWN
 from agentc_backends.environments.colbench.frontend.pages import PageTask, page_task
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
+from agentc_backends.environments.colbench.frontend.studio import OWN
 
 LOOKS: Mapping[str, Mapping[str, str]] = {
     # By part: the classes that it may have, and how a description says so.

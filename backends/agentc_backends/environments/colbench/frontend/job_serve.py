@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from agentc.runtime.browser.box import NoBrowserError
+from agentc_backends.environments.colbench.dialogue import checked_text, served_splits
 from agentc_backends.environments.colbench.frontend.environment import (
     FrontendEnvironment,
     FrontendShared,
@@ -20,13 +21,15 @@ from agentc_backends.environments.colbench.frontend.human import (
     ScriptedPageHuman,
 )
 from agentc_backends.environments.colbench.frontend.invented import InventedPage, invent
-from agentc_backends.environments.colbench.frontend.pages import PageTask, digest, read_pages
+from agentc_backends.environments.colbench.frontend.pages import (
+    TAILWIND_SHA256,
+    PageTask,
+    digest,
+    read_pages,
+)
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
-from agentc_backends.environments.colbench.frontend.tailwind import SHA256
-from agentc_backends.environments.colbench.served_files import checked_text, served_splits
-from agentc_backends.environments.server.asked_encoder import AskedEncoder
-from agentc_backends.environments.server.asked_model import AskedModel
+from agentc_backends.environments.server.leased_models import LeasedEncoder, LeasedModel
 from agentc_backends.environments.server.program import Opener, program, spec_content
 
 _REFUSALS = (OSError, NoBrowserError, UnseenReferenceError)
@@ -36,7 +39,7 @@ def open_world(settings: FrontendSettings) -> Opener:
     """Raises ValueError and what `_REFUSALS` names: nobody is judged by pages that do not show."""
     invented = invent(settings) if settings.is_invented else {}
     splits = _splits(settings, invented)
-    encoder = AskedEncoder("scorer") if settings.similarity == "clip" else None
+    encoder = LeasedEncoder("scorer") if settings.similarity == "clip" else None
     studio = PageStudio(settings, _tailwind(settings), encoder)
     studio.facts()
     studio.check_ceiling([task for tasks in splits.values() for task in tasks])
@@ -48,7 +51,7 @@ def _human(settings: FrontendSettings) -> PageHuman:
     if settings.human == "scripted":
         return ScriptedPageHuman()
     return ModelPageHuman(
-        AskedModel("simulator"),
+        LeasedModel("simulator"),
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
         most_pixels=settings.human_pixels,
@@ -73,7 +76,7 @@ def _tailwind(settings: FrontendSettings) -> bytes | None:
     if settings.stylesheet is None:
         return None
     content = spec_content(settings.stylesheet)
-    if content is None or hashlib.sha256(content).hexdigest() != SHA256:
+    if content is None or hashlib.sha256(content).hexdigest() != TAILWIND_SHA256:
         raise ValueError(f"{settings.stylesheet} is not Tailwind 2.2.19's tailwind.min.css")
     return content
 

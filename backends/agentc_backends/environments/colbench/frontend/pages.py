@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc_backends.environments.colbench.tasks import task_id
-from agentc_backends.environments.server.task_rows import TasksError, read_rows
+from agentc_backends.environments.server.splits import TasksError, read_rows
 
 TAILWIND = "tailwindcss@2.2.19/dist/tailwind.min.css"
 """In the address that pages of ColBench link."""
@@ -58,3 +58,10 @@ def _page(row: Any, where: str) -> PageTask:
         } if description.strip() and reference.strip():
             return page_task(description, reference)
     raise TasksError(f"{where} is no task; expected `problem_description` and `ground_truth`")
+
+
+# MERGED agentc_backends.environments.colbench.frontend.pages
+# The stylesheet that ColBench's pages link: its name, and the hash by which programs know it.
+
+TAILWIND_FILE = "tailwind.min.css"
+TAILWIND_SHA256 = "b6ad97402eddb903e7a5d7a73ee47a679204efbdda4521a391cbad9df509b932"

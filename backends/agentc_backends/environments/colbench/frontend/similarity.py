@@ -8,8 +8,14 @@ that is the cosine of CLIP's features (`cosine.py`), which needs weights. So thi
 from __future__ import annotations
 
 import io
+import math
+import threading
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
 
 import imagehash
 import numpy as np
@@ -18,7 +24,6 @@ from skimage.metrics import structural_similarity
 
 from agentc.runtime.browser.blocks import TextBlock
 from agentc.runtime.browser.render import WIDTH, WINDOW_HEIGHT, Rendered
-from agentc_backends.environments.colbench.frontend.matching import considered, match_blocks
 
 PARTS = ("ssim", "histogram", "phash", "blocks")
 _LEVELS = 8
@@ -113,3 +118,126 @@ def _place(one: TextBlock, other: TextBlock) -> float:
 
 def _colour(one: TextBlock, other: TextBlock) -> float:
     return 1.0 - sum(abs(a - b) for a, b in zip(one.color, other.color, strict=True)) / (3 * 255)
+
+
+# MERGED agentc_backends.environments.colbench.frontend.similarity
+# The paper's likeness of two pages: the cosine of an encoder's features of their pictures.
+#
+# Called so only where an encoder is asked; `similarity.py` has the other one.
+
+_SIDE = 224
+"""Of the black square that the released evaluator has in place of an answer that is none."""
+
+
+class PictureEncoder(Protocol):
+    """Called from several threads at a time."""
+
+    def features(self, picture: bytes) -> Sequence[float]:
+        """Raises EnvironmentFailure."""
+
+
+class PictureCosine:
+    """Of pictures with the wanted ones of tasks, whose features are asked for once."""
+
+    def __init__(self, encoder: PictureEncoder) -> None:
+        self._encoder = encoder
+        self._wanted: dict[str, Future[Sequence[float]]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, task_id: str, wanted: bytes, made: bytes) -> float:
+        """Between 0 and 1, below which a reward cannot be. Raises EnvironmentFailure."""
+        return cosine(self._features_of(task_id, wanted), self._encoder.features(made))
+
+    def _features_of(self, task_id: str, wanted: bytes) -> Sequence[float]:
+        with self._lock:
+            found = self._wanted.get(task_id)
+            mine = found is None
+            if found is None:
+                found = self._wanted[task_id] = Future()
+        if mine:
+            try:
+                found.set_result(self._encoder.features(wanted))
+            except BaseException as error:
+                with self._lock:
+                    del self._wanted[task_id]
+                found.set_exception(error)
+        return found.result()
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Exactly 1 of equal ones; what is opposed counts as what has nothing in common."""
+    product = math.fsum(a * b for a, b in zip(one, other, strict=True))
+    squares = math.fsum(a * a for a in one) * math.fsum(b * b for b in other)
+    return min(1.0, max(0.0, product / math.sqrt(squares))) if squares > 0 else 0.0
+
+
+def black_square() -> bytes:
+    """A PNG."""
+    stream = io.BytesIO()
+    Image.new("RGB", (_SIDE, _SIDE)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+# MERGED agentc_backends.environments.colbench.frontend.similarity
+# Which text of one page is which of another: greedily by likeness, the most alike first.
+#
+# After Si et al. 2024 (Design2Code, arXiv 2403.03163), who match blocks of text in this way; their
+# numbers are of other blocks, and not ours.
+
+LEAST = 0.5
+"""Texts less alike than this are two."""
+_MOST, _LETTERS = 100, 200
+"""Blocks and letters that are looked at: a page of a model may have any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMatch:
+    """Positions of a pair, and how alike their texts are, 0 to 1."""
+
+    wanted: int
+    made: int
+    likeness: float
+
+
+def match_blocks(wanted: Sequence[TextBlock], made: Sequence[TextBlock]) -> list[BlockMatch]:
+    """Each block at most once; ties by position."""
+    pairs = _equal(considered(wanted), considered(made))
+    taken, used = {pair.wanted for pair in pairs}, {pair.made for pair in pairs}
+    left = [(i, _letters(each.text)) for i, each in enumerate(wanted[:_MOST]) if i not in taken]
+    found: list[tuple[float, int, int]] = []
+    for j, other in enumerate(made[:_MOST]):
+        letters = _letters(other.text)
+        for i, wished in left if j not in used else ():
+            likeness = 2 * (wished & letters).total() / (wished.total() + letters.total())
+            if likeness >= LEAST:
+                found.append((-likeness, i, j))
+    for negative, i, j in sorted(found, key=lambda each: (each[0], abs(each[1] - each[2]), each)):
+        if i not in taken and j not in used:
+            taken.add(i)
+            used.add(j)
+            pairs.append(BlockMatch(i, j, -negative))
+    return sorted(pairs, key=lambda pair: pair.wanted)
+
+
+def considered(blocks: Sequence[TextBlock]) -> Sequence[TextBlock]:
+    """Those that are looked at."""
+    return blocks[:_MOST]
+
+
+def _equal(wanted: Sequence[TextBlock], made: Sequence[TextBlock]) -> list[BlockMatch]:
+    """Equal texts, the first of one page with the first of the other."""
+    places: dict[str, list[int]] = {}
+    for j in reversed(range(len(made))):
+        places.setdefault(made[j].text, []).append(j)
+    return [
+        BlockMatch(i, places[block.text].pop(), 1.0)
+        for i, block in enumerate(wanted)
+        if places.get(block.text)
+    ]
+
+
+def _letters(text: str) -> Counter[str]:
+    """Its pairs of letters. They are alike by how many of them two texts share (Dice 1945), which
+    takes the same time whatever a page says; matching of sequences does not."""
+    shown = f" {text[:_LETTERS]} "
+    return Counter(one + two for one, two in pairwise(shown))
