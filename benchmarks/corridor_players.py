@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.torch.online_rl.wanderer import ACKNOWLEDGEMENT, INSTRUCTION
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
+from agentc_backends.engine.model import ends_of, load_tokenizer
 from agentc_backends.environments.corridor.rules import ROOMS, goes_on, outcome
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix

@@ -32,8 +32,8 @@ from agentc_backends.agents.common.tasks import tasks_of
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import load_checkpoint
-from agentc_backends.engine.engine import Engine, EngineLimits
+from agentc_backends.engine.generation import Engine, EngineLimits
+from agentc_backends.engine.model import load_checkpoint
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText

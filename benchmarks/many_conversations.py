@@ -16,8 +16,8 @@ import time
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.engine.checkpoint import Checkpoint, take_ragged
-from agentc_backends.engine.engine import Engine, EngineLimits, Ongoing
+from agentc_backends.engine.generation import Engine, EngineLimits, Ongoing
+from agentc_backends.engine.model import Checkpoint, take_ragged
 
 CONTEXT, TOKENS = 1024, 512
 

@@ -24,9 +24,9 @@ import numpy
 import torch
 
 from agentc_backends.agents.common.seeds import turn_seed
-from agentc_backends.engine.checkpoint import load_checkpoint
-from agentc_backends.engine.engine import ClosedError, Engine, EngineLimits, Ongoing
-from agentc_backends.engine.reply_text import stop_test
+from agentc_backends.engine.decoding import stop_test
+from agentc_backends.engine.generation import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.engine.model import load_checkpoint
 from agentc_backends.openai_api.chat_text import ChatText
 
 Request = tuple[Any, int]

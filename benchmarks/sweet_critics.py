@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agentc_backends.agents.common.shown import CriticNotes, read_critic
 from agentc_backends.agents.rank.head_values import HeadScorer
-from agentc_backends.data.chat.privileged import with_privileged
+from agentc_backends.data.chat.hidden_texts import with_privileged
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.environments.colbench.house_prices import PricedTask, task

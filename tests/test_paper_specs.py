@@ -20,7 +20,7 @@ from agentc.placement import read_requests, settle_plan
 from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
 from agentc_backends.data.pair.contrast import build_pairs
-from agentc_backends.data.pair.rules import PairRules
+from agentc_backends.data.pair.trajectories import PairRules
 
 SPECS = Path(__file__).parents[1] / "specs"
 ETO = ("eto/alfworld", "eto/sciworld", "eto/webshop")

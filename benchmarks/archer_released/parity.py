@@ -24,7 +24,7 @@ from torch import nn
 from torch.optim import Adam
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.trainers.online_rl.critic import (
     Critic,
     CriticSettings,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, load_encoder

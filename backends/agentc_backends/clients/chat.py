@@ -18,7 +18,7 @@ from agentc_backends.clients.errors import (
 from agentc_backends.clients.limits import RateLimits
 from agentc_backends.clients.retry import RetryPolicy
 from agentc_backends.clients.transport import Timeouts, Transport
-from agentc_backends.data.chat.functions import requested, tools_of_row
+from agentc_backends.data.chat.tool_calls import request_of, tools_of_row
 
 _LETTERS_PER_TOKEN = 4
 
@@ -109,7 +109,7 @@ class ChatClient:
         extra: Mapping[str, Any] | None = None,
     ) -> ChatReply:
         """The model's next message, with its calls as it wrote them where the first message has
-        functions (`data/chat/functions.py`). `token_ids` asks what vLLM and servers of ours know
+        functions (`data/chat/tool_calls.py`). `token_ids` asks what vLLM and servers of ours know
         beyond OpenAI's API; `extra` adds other fields that only some servers know."""
         body: dict[str, Any] = {
             **_conversation(messages),
@@ -221,7 +221,7 @@ def _conversation(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     and to leave the reply as it is: one that was read and written anew might be other tokens."""
     if not tools_of_row(messages):
         return {"messages": [dict(message) for message in messages]}
-    said, tools = requested(messages)
+    said, tools = request_of(messages)
     return {"messages": said, "tools": list(tools), "tool_choice": "none"}
 
 

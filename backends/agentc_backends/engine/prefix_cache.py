@@ -16,7 +16,7 @@ from itertools import islice
 import numpy
 from numpy.typing import NDArray
 
-from agentc_backends.engine.ragged import Geometry, KeyValues
+from agentc_backends.engine.model import Geometry, KeyValues
 
 Tokens = NDArray[numpy.int32]
 

@@ -17,21 +17,34 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentc_backends.openai_api.access import TokenGate
-from agentc_backends.openai_api.chunks import ChatChunks, CompletionChunks, StreamFacts
-from agentc_backends.openai_api.conversation import messages
+from agentc_backends.openai_api.conversation import ToolUse, messages, read_tool_use
 from agentc_backends.openai_api.encoding import PromptEncoder
-from agentc_backends.openai_api.event_stream import (
-    EventStream,
-    Put,
-    disconnected,
-    reply_failed,
-)
 from agentc_backends.openai_api.replies import (
     JsonReply,
     chat_reply,
     completion_entry,
     completion_reply,
     error_reply,
+)
+from agentc_backends.openai_api.requests import (
+    TOKENIZE_FIELDS,
+    ChatCall,
+    CompletionCall,
+    Streaming,
+    read_chat,
+    read_completion,
+    read_object,
+    read_template,
+    require_reportable,
+)
+from agentc_backends.openai_api.streaming import (
+    ChatChunks,
+    CompletionChunks,
+    EventStream,
+    Put,
+    StreamFacts,
+    disconnected,
+    reply_failed,
 )
 from agentc_backends.openai_api.text_model import (
     Choice,
@@ -42,24 +55,12 @@ from agentc_backends.openai_api.text_model import (
     TokenScore,
     Told,
 )
-from agentc_backends.openai_api.tools import ToolUse, read_tool_use
 from agentc_backends.openai_api.values import (
     ApiError,
     flag,
     refuse_unknown,
     require_model,
     text,
-)
-from agentc_backends.openai_api.wire import (
-    TOKENIZE_FIELDS,
-    ChatCall,
-    CompletionCall,
-    Streaming,
-    read_chat,
-    read_completion,
-    read_object,
-    read_template,
-    require_reportable,
 )
 
 _T = TypeVar("_T")

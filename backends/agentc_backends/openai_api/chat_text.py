@@ -13,14 +13,16 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from agentc_backends.data.chat.bounded import bounded
-from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import ChatFormat, FormatError, format_named, render
-from agentc_backends.data.chat.functions import requested
-from agentc_backends.data.chat.pieces import PieceTokens
-from agentc_backends.data.chat.tokens import Encoder, chat_format_of
-from agentc_backends.data.chat.tool_calls import plain_messages, structured_messages
-from agentc_backends.data.chat.tool_templates import TemplateTools, template_tools
+from agentc_backends.data.chat.template_rendering import render_bounded, with_fixed_date
+from agentc_backends.data.chat.tokens import Encoder, PieceTokens, chat_format_of
+from agentc_backends.data.chat.tool_calls import (
+    TemplateTools,
+    plain_messages,
+    request_of,
+    structured_messages,
+    template_tools,
+)
 
 Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]
@@ -77,7 +79,7 @@ class ChatText:
     def encode_row(self, messages: Messages) -> list[int]:
         """Prompt tokens of a row of data that waits for a reply; its first message has the
         functions, where there are any."""
-        said, tools = requested(messages)
+        said, tools = request_of(messages)
         return self.encode(
             said, add_generation_prompt=True, continue_final_message=False, tools=tools
         )
@@ -126,7 +128,7 @@ class ChatText:
             raise FormatError("the model has no chat template; use /v1/completions")
         template = with_fixed_date(self._tokenizer.get_chat_template())
         try:
-            return bounded(
+            return render_bounded(
                 lambda: self._tokenizer.apply_chat_template(
                     list(messages), tokenize=False, chat_template=template, **how
                 )

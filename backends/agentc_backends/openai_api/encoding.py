@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from agentc_backends.openai_api.conversation import Message, letters
+from agentc_backends.openai_api.requests import PromptTemplate
 from agentc_backends.openai_api.text_model import TextModel
 from agentc_backends.openai_api.values import ApiError
-from agentc_backends.openai_api.wire import PromptTemplate
 
 Tools = Sequence[Mapping[str, Any]]
 

@@ -8,9 +8,9 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.data.chat import bounded as module
-from agentc_backends.data.chat.bounded import bounded
+from agentc_backends.data.chat import template_rendering as module
 from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.data.chat.template_rendering import render_bounded
 
 BOMB = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
@@ -21,9 +21,9 @@ def render(template: str) -> str:
 
 def test_a_template_that_loops_is_ended() -> None:
     with pytest.raises(FormatError, match=r"more than 0\.05 s of CPU time .* built-in chat_format"):
-        bounded(lambda: render(BOMB), limit_s=0.05)
+        render_bounded(lambda: render(BOMB), limit_s=0.05)
     # And what the thread does next is its own again.
-    assert bounded(lambda: render("{{ 1 + 1 }}"), limit_s=0.05) == "2"
+    assert render_bounded(lambda: render("{{ 1 + 1 }}"), limit_s=0.05) == "2"
 
 
 def test_one_that_waits_costs_nothing() -> None:
@@ -34,7 +34,7 @@ def test_one_that_waits_costs_nothing() -> None:
         pause.wait(0.3)
         return "late"
 
-    assert bounded(slow, limit_s=0.05) == "late"
+    assert render_bounded(slow, limit_s=0.05) == "late"
 
 
 def test_threads_are_bounded_by_themselves() -> None:
@@ -42,23 +42,23 @@ def test_threads_are_bounded_by_themselves() -> None:
 
     def loop() -> None:
         with pytest.raises(FormatError):
-            bounded(lambda: render(BOMB), limit_s=0.1)
+            render_bounded(lambda: render(BOMB), limit_s=0.1)
         found.append("ended")
 
     threads = [threading.Thread(target=loop) for _ in range(3)]
     for thread in threads:
         thread.start()
     for _ in range(50):
-        assert bounded(lambda: render("{{ 'x' * 3 }}")) == "xxx"
+        assert render_bounded(lambda: render("{{ 'x' * 3 }}")) == "xxx"
     for thread in threads:
         thread.join(PATIENCE_S)
     assert found == ["ended"] * 3
 
 
 def test_a_template_that_writes_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT_CHARACTERS", 1000)
+    monkeypatch.setattr(module, "TEXT_LIMIT", 1000)
     with pytest.raises(FormatError, match="wrote 2,000 characters"):
-        bounded(lambda: render("{{ 'x' * 2000 }}"))
+        render_bounded(lambda: render("{{ 'x' * 2000 }}"))
 
 
 def test_the_time_may_be_up_while_the_template_ends() -> None:
@@ -74,10 +74,10 @@ def test_the_time_may_be_up_while_the_template_ends() -> None:
 
     def end_late() -> None:
         try:
-            found.append(bounded(render_at_last))
+            found.append(render_bounded(render_at_last))
         except FormatError as error:
             found.append(str(error))
-        found.append(bounded(lambda: "and another"))
+        found.append(render_bounded(lambda: "and another"))
 
     for _ in range(20):
         found.clear()

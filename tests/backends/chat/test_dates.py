@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import FormatError
+from agentc_backends.data.chat.template_rendering import with_fixed_date
 from agentc_backends.servers.vllm.job_serve import template_words
 
 

@@ -11,8 +11,7 @@ import pytest
 from jinja2 import ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from agentc_backends.data.chat.bounded import bounded
-from agentc_backends.data.chat.template_memory import RestrainedEnvironment
+from agentc_backends.data.chat.template_rendering import RestrainedEnvironment, render_bounded
 
 ROOT = Path(__file__).resolve().parents[3]
 BOMBS = {
@@ -63,17 +62,17 @@ BOMBS = {
 _PLAYER = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1536 << 20, 1536 << 20))
-from agentc_backends.data.chat.bounded import bounded
+from agentc_backends.data.chat.template_rendering import render_bounded
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.chat import template_memory
-from agentc_backends.data.chat.template_memory import RestrainedEnvironment
-template_memory.LIMIT = 16_000_000  # for the test's time
+from agentc_backends.data.chat import template_rendering
+from agentc_backends.data.chat.template_rendering import RestrainedEnvironment
+template_rendering.MEMORY_LIMIT = 16_000_000  # for the test's time
 ends = {}
 for name, text in json.load(sys.stdin).items():
     environment = RestrainedEnvironment(trim_blocks=True)
     environment.filters["tojson"] = lambda x, indent=None: json.dumps(x, indent=indent)
     try:
-        ends[name] = repr(bounded(lambda: environment.from_string(text).render(), 60.0))[:80]
+        ends[name] = repr(render_bounded(lambda: environment.from_string(text).render(), 60.0))[:80]
     except FormatError as error:
         ends[name] = "refused" if "would hold more than" in str(error) else str(error)
     except BaseException as error:
@@ -120,6 +119,6 @@ def test_templates_render_as_they_did(template: str) -> None:
         environment = kind(trim_blocks=True, lstrip_blocks=True, extensions=[ext.loopcontrols])
         environment.filters["tojson"] = lambda x, indent=None: json.dumps(x, indent=indent)
         compiled = environment.from_string(template)
-        texts.append(bounded(lambda compiled=compiled: compiled.render(messages=messages)))
+        texts.append(render_bounded(lambda compiled=compiled: compiled.render(messages=messages)))
     assert texts[0] == texts[1]
     assert len(texts[0]) > 20

@@ -10,7 +10,7 @@ import pytest
 from tests.backends.colbench.conftest import BULK_TASK, Opened, bulk, code_task
 
 from agentc.runtime.sandbox.process import BoxError
-from agentc_backends.data.chat.privileged import PLACE, with_privileged
+from agentc_backends.data.chat.hidden_texts import PLACE, with_privileged
 from agentc_backends.environments.code_tests import suite
 from agentc_backends.environments.colbench import judging
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment

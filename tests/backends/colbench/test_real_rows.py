@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.backends.colbench.conftest import SHARED
 
+from agentc_backends.data.chat.formats import RowsError
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
-from agentc_backends.data.chat.rows import RowsError
 from agentc_backends.environments.colbench.dialogue import code_starts
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment
 from agentc_backends.environments.colbench.job_serve import open_world

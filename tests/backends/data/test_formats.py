@@ -13,8 +13,7 @@ import pytest
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.store.content import content_digest
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
-from agentc_backends.data.datasets.fields import BOOKKEEPING
-from agentc_backends.data.datasets.records import DataRecord, DatasetError
+from agentc_backends.data.datasets.records import BOOKKEEPING, DataRecord, DatasetError
 
 COUNT = {"name": "count", "parameters": {"type": "object", "properties": {}}}
 CALL = '<tool_call>\n{"name": "count", "arguments": {"what": "doors"}}\n</tool_call>'

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.data.mix.share import MixError, ShareRules, general_rows, mix
+from agentc_backends.data.mix.job_mix import MixError, ShareRules, general_rows, mix
 
 
 def rules(share: float, of: Any = "total", **changes: Any) -> ShareRules:

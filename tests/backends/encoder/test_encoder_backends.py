@@ -15,8 +15,11 @@ from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.runtime.model_folder.folder import Needs
 from agentc_backends.data.models.checkpoint import CheckpointError, check_directory
-from agentc_backends.data.models.encoders.take import check_encoder_directory, require_type
-from agentc_backends.data.models.text_encoders.take import TYPES
+from agentc_backends.data.models.model_files import (
+    TEXT_ENCODER_TYPES,
+    check_encoder_directory,
+    require_type,
+)
 
 SPEC = """\
 agentc: 1
@@ -109,7 +112,7 @@ def test_a_model_that_speaks_is_no_encoder_of_texts(tmp_path: Path) -> None:
     folder = encoder(tmp_path / "reads", "gpt2")
     found = check_directory(folder, needs=Needs(tokenizer=False, language=False))
     with pytest.raises(CheckpointError, match="'gpt2'; expected albert or bert"):
-        require_type(found, TYPES, "reads")
+        require_type(found, TEXT_ENCODER_TYPES, "reads")
 
 
 def test_the_contract_of_encoders(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from agentc_backends.agents.evaluate.metrics import measure
 from agentc_backends.results.compare.comparison import compare
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
-from agentc_backends.results.report.charts import curve_charts
 from agentc_backends.results.report.collect import Collection, collect
-from agentc_backends.results.report.sweep import pooled_mean, sweep_tables
+from agentc_backends.results.report.curves import curve_charts
+from agentc_backends.results.report.evaluation_tables import pooled_mean, sweep_tables
 
 SHOWN = ("mean", "low", "high", "p_value", "better", "worse", "equal", "n")
 
@@ -126,7 +126,7 @@ def test_a_curve_over_seeds_is_the_sweeps_table(
 
     experiment["cells"]["before"] = {"base": "before", "cell": {}}
     lines = [[point("before", base), point(f"after@seed={s}", runs[s])] for s in runs]
-    charts = "agentc_backends.results.report.charts"
+    charts = "agentc_backends.results.report.curves"
     monkeypatch.setattr(f"{charts}.learning_curves", lambda _: [{"name": "craft", "lines": lines}])
     drawn: list[Any] = []
     monkeypatch.setattr(f"{charts}.line_chart", lambda lines, **_: drawn.append(lines) or "<svg>")

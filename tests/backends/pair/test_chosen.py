@@ -11,7 +11,7 @@ import pytest
 from tests.backends.pair.test_contrast import RULES, row
 
 from agentc_backends.data.pair.contrast import build_pairs
-from agentc_backends.data.pair.rules import PairCounts
+from agentc_backends.data.pair.trajectories import PairCounts
 
 SELF = replace(RULES, sources="self")
 CODE = replace(SELF, chosen_at_least=1.0, chosen="best")

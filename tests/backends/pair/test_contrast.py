@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.data.pair.contrast import build_pairs
-from agentc_backends.data.pair.rules import PairError, PairRules
+from agentc_backends.data.pair.trajectories import PairError, PairRules
 
 RULES = PairRules(
     margin=0.0,

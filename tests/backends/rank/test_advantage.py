@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.common.advantage import advantage, recorded, rewarded_turn, valued_turn
-from agentc_backends.data.ranked.ranking import ascending, halves
+from agentc_backends.data.ranked.pairs import ascending, halves
 
 # (critic | reference) log-probabilities of the tokens of four candidates of one turn.
 TOKENS = {

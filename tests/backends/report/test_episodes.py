@@ -14,8 +14,12 @@ import pytest
 from tests.backends.report.test_report import CHROMIUM, HOSTILE, Page, collected
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.results.report.browser import episode_stages, episodes_link
-from agentc_backends.results.report.packed import TEXT_LIMIT, pack
+from agentc_backends.results.report.episode_browser import (
+    TEXT_LIMIT,
+    episode_stages,
+    episodes_link,
+    pack,
+)
 from agentc_backends.results.report.page import render_page
 
 WAIT = """<script>(async () => {

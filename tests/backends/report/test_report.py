@@ -16,9 +16,9 @@ from tests.backends.report.conftest import ExampleStore
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.results.report import costs, exports, tables
+from agentc_backends.results.report import exports, job_tables
 from agentc_backends.results.report.collect import Collection, collect
-from agentc_backends.results.report.lineage import learning_curves
+from agentc_backends.results.report.curves import learning_curves
 from agentc_backends.results.report.page import embedded_json, render_page
 
 MODULE = "agentc_backends.results.report.job_report"
@@ -417,7 +417,7 @@ def test_a_shared_server_has_a_row_for_all_of_its_clients(tmp_path: Path) -> Non
         manifest = json.loads(path.read_text())
         manifest |= {"leases": [lease], "started": 1000.0 + 1800.0 * number}
         path.write_text(json.dumps(manifest))
-    (server,) = costs.servers(collect(store.inputs, ()))
+    (server,) = job_tables.servers(collect(store.inputs, ()))
     assert server["name"] == "policy server of explore, again, shared"
     assert (server["kind"], server["backend"]) == ("server", "serve.vllm")
     assert (server["wall_s"], server["gpu_hours"], server["cpu_s"]) == (3600.0, 2.0, None)
@@ -442,12 +442,12 @@ def test_servers_are_counted_beside_their_clients(tmp_path: Path) -> None:
     }  # fmt: skip
     (folder / "artifact.json").write_text(json.dumps(session))
     collection = collect(store.inputs, ())
-    (server,) = costs.servers(collection)
+    (server,) = job_tables.servers(collection)
     assert (server["cpu_s"], server["max_rss_mb"], server["gpu_hours"]) == (42.0, 900.0, 2.0)
     assert server["name"] == "policy server of explore, again"
-    rows = [*tables.jobs(collection), server]
-    assert costs.totals(rows)["tokens_in"] == 1800
-    assert costs.totals(rows)["cpu_s"] == 2 * 16.0 + 42.0
+    rows = [*job_tables.jobs(collection), server]
+    assert job_tables.totals(rows)["tokens_in"] == 1800
+    assert job_tables.totals(rows)["cpu_s"] == 2 * 16.0 + 42.0
     exported = exports.result_tables(collection, {})[-1]
     assert ("policy server of explore, again", "server", 3600.0) in [
         tuple(row[:3]) for row in exported.rows

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.curves import run_charts
 from agentc_backends.results.report.page import render_page
-from agentc_backends.results.report.runs import run_charts
 
 
 def curve(means: list[float], episodes: int = 16) -> dict[str, str]:

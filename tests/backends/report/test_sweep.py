@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.results.report.collect import collect
-from agentc_backends.results.report.sweep import pooled_mean, sweep_tables
+from agentc_backends.results.report.evaluation_tables import pooled_mean, sweep_tables
 
 
 def evaluation(

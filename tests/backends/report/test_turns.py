@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.fact_tables import EXAMPLES
 from agentc_backends.results.report.page import render_page
-from agentc_backends.results.report.turns import EXAMPLES
 
 SAMPLE = {"rows": 9, "trajectories": 4, "replies": 18, "unique": 9, "alike": 1, "errors": 0,
           "prompt_tokens": 1200, "completion_tokens": 90, "ends": {"overflow": 1}}  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.openai_api.growing_text import GrowingText
+from agentc_backends.openai_api.streaming import GrowingText
 from agentc_backends.openai_api.text_model import Choice
 
 

@@ -10,11 +10,10 @@ import httpx2
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.openai_api import wire
+from agentc_backends.openai_api import requests
 from agentc_backends.openai_api.application import create_app
 from agentc_backends.openai_api.encoding import INLINE_LETTERS
-from agentc_backends.servers.scripted.rules import read_rules
-from agentc_backends.servers.scripted.scripted_model import ScriptedModel
+from agentc_backends.servers.scripted.scripted_model import ScriptedModel, read_rules
 
 CONTEXT = 4 * INLINE_LETTERS
 
@@ -59,8 +58,8 @@ def spoken_by(role: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("/v1/completions", {"prompt": ["a"] * (wire.MAX_PROMPTS + 1)}, "257 prompts"),
-        ("/v1/completions", {"prompt": [[1]] * (wire.MAX_PROMPTS + 1)}, "257 prompts"),
+        ("/v1/completions", {"prompt": ["a"] * (requests.MAX_PROMPTS + 1)}, "257 prompts"),
+        ("/v1/completions", {"prompt": [[1]] * (requests.MAX_PROMPTS + 1)}, "257 prompts"),
         ("/v1/completions", {"prompt": ["a"] * 200, "n": 100}, "more than 1024 replies"),
         ("/v1/completions", {"prompt": "a", "stop": ["x"] * 65}, "at most 64 texts"),
         ("/v1/completions", {"prompt": "a", "stop": "x" * 5000}, "4096 letters"),
@@ -120,8 +119,8 @@ def test_the_first_prompt_that_does_not_fit_ends_the_work() -> None:
 
 def test_what_fits_is_answered_as_before() -> None:
     model = Counting()
-    many = ask(model, "/v1/completions", prompt=["a"] * wire.MAX_PROMPTS, max_tokens=3)
-    assert len(many.json()["choices"]) == wire.MAX_PROMPTS
+    many = ask(model, "/v1/completions", prompt=["a"] * requests.MAX_PROMPTS, max_tokens=3)
+    assert len(many.json()["choices"]) == requests.MAX_PROMPTS
     ids = ask(model, "/v1/completions", prompt=[97] * (CONTEXT - 3), max_tokens=3)
     assert ids.json()["choices"][0]["text"] == "yes"
     long = ask(model, "/v1/chat/completions", messages=message("a" * (CONTEXT - 100)))
@@ -163,7 +162,7 @@ def test_many_roles_are_not_rendered_on_the_loop() -> None:
             threads.append(threading.current_thread().name)
             return super().encode_chat(*arguments, **options)
 
-    empty = [{"role": "u" * wire.MAX_ROLE_LETTERS, "content": ""}]
+    empty = [{"role": "u" * requests.MAX_ROLE_LETTERS, "content": ""}]
     ask(Noting(), "/tokenize", messages=empty * 4)
     ask(Noting(), "/tokenize", messages=empty * 1024)
     short, long = threads

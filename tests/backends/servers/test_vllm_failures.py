@@ -9,7 +9,7 @@ import pytest
 
 from agentc.runtime.servers.lease import LeasedServer
 from agentc.runtime.servers.server_log import describe_log, size_of
-from agentc_backends.servers.vllm.failures import CAUSES, NOISE
+from agentc_backends.servers.vllm.backend import CAUSES, NOISE
 
 LOGS = Path(__file__).parent / "vllm_logs"
 SPEC = {"causes": CAUSES, "noise": NOISE}

@@ -19,11 +19,9 @@ from starlette.testclient import TestClient
 from agentc_backends.agents.common.functions import ACT, action_call
 from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.chat.functions import in_plain_text, requested
-from agentc_backends.data.chat.tool_templates import TemplateTools
+from agentc_backends.data.chat.tool_calls import TemplateTools, in_plain_text, request_of
 from agentc_backends.servers.vllm import gate
-from agentc_backends.servers.vllm.functions import FunctionTexts
-from agentc_backends.servers.vllm.prompts import PromptTokens
+from agentc_backends.servers.vllm.conversations import FunctionTexts, PromptTokens
 
 CHAT, TEXT, TOKENS = "/v1/chat/completions", "/v1/completions", "/tokenize"
 FIELDS = frozenset(
@@ -136,7 +134,7 @@ def played() -> list[dict[str, Any]]:
 
 def asked_with(messages: list[dict[str, Any]]) -> dict[str, Any]:
     """As the client of rollouts asks."""
-    said, tools = requested(messages)
+    said, tools = request_of(messages)
     return {"messages": said, "tools": list(tools), "tool_choice": "none"}
 
 

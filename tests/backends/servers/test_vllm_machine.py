@@ -16,8 +16,8 @@ import pytest
 from agentc.backend_api import LeaseDraft, OptionView
 from agentc.runtime.servers.server_log import find_cause
 from agentc_backends.servers.vllm.backend import BACKEND as VLLM
-from agentc_backends.servers.vllm.failures import CAUSES
-from agentc_backends.servers.vllm.machine import own_folder, prepared, require_memory
+from agentc_backends.servers.vllm.backend import CAUSES
+from agentc_backends.servers.vllm.job_serve import own_folder, prepared, require_memory
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_its_threads_are_bound_to_the_cores_that_it_was_given(target: Target) ->
 ENCODE = """
 import json, sys
 from pathlib import Path
-from agentc_backends.servers.vllm.prompts import chat_text
+from agentc_backends.servers.vllm.conversations import chat_text
 chat = chat_text(Path(sys.argv[1]))
 for talk in json.load(sys.stdin):
     print("ids", json.dumps(chat.encode(talk, add_generation_prompt=True,

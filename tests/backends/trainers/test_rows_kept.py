@@ -10,7 +10,8 @@ import pytest
 from tests.backends.conftest import write_job
 
 from agentc.program.job import Job
-from agentc_backends.data.chat.rows import MaskRules, NoRowsError, RowCounts, RowsError, _checked
+from agentc_backends.data.chat.formats import NoRowsError, RowsError
+from agentc_backends.data.chat.rows import MaskRules, RowCounts, _checked
 from agentc_backends.trainers.common.rows import RowChoice, rows_to_imitate, select_rows
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.data.chat.rows import RowsError, Side
+from agentc_backends.data.chat.formats import RowsError
+from agentc_backends.data.chat.rows import Side
 from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.xtuner.schedule import (
     BY_TIME,

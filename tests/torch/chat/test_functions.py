@@ -17,9 +17,9 @@ from transformers import PreTrainedTokenizerFast
 from agentc_backends.agents.common.functions import action_call
 from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
 from agentc_backends.data.chat.formats import FORMATS, FormatError, format_named
-from agentc_backends.data.chat.functions import requested
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
+from agentc_backends.data.chat.tool_calls import request_of
 from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
 from agentc_backends.openai_api.chat_text import ChatText
 
@@ -64,7 +64,7 @@ def test_a_server_shows_what_is_trained(both: tuple[Encoder, ChatText], system: 
     encoder, served = both
     messages = episode(system)
     for length in range(2, len(messages) + 1, 2):
-        said, tools = requested(messages[:length])
+        said, tools = request_of(messages[:length])
         prompt = served.encode(
             said, add_generation_prompt=True, continue_final_message=False, tools=tools
         )

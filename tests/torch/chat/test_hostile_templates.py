@@ -14,7 +14,7 @@ from transformers import AddedToken, PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils
 
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.chat.template_memory import RestrainedEnvironment
+from agentc_backends.data.chat.template_rendering import RestrainedEnvironment
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.openai_api.chat_text import ChatText
 

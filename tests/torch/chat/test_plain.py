@@ -15,8 +15,7 @@ from tests.torch.trl.jobs import run_here, small_model, trainer_job, trajectorie
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from agentc_backends.data.chat.formats import FormatError, format_named, render
-from agentc_backends.data.chat.line_ends import ends_of_format
+from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens, render
 from agentc_backends.data.chat.rows import MaskRules, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.checkpoint import settle_chat_format
@@ -69,7 +68,7 @@ def test_a_reply_and_its_line_end_are_trained_behind_the_tokens_of_the_prompt(
     assert whole.ids[: len(prompt)] == prompt
     assert whole.turns == [-1] * len(prompt) + [1] * (len(whole.ids) - len(prompt))
     assert encoder.tokenizer.decode(whole.ids[len(prompt) :]) == f"{said}\n"
-    assert whole.ids[-1] in ends_of_format(encoder.tokenizer, PLAIN)
+    assert whole.ids[-1] in line_end_tokens(encoder.tokenizer, PLAIN)
 
 
 def test_a_recorded_game_is_trained_turn_by_turn_on_the_transcripts(encoder: Encoder) -> None:
@@ -162,10 +161,10 @@ class _Tokens:
 
 
 def test_every_token_with_a_line_end_ends_a_reply_and_none_may_go_on_behind_it() -> None:
-    assert ends_of_format(_Tokens("\n", "a", "?\n", "\n\n", " \n "), PLAIN) == (0, 2, 3, 4)
-    assert ends_of_format(_Tokens("\n", "a"), format_named("chatml")) == ()
+    assert line_end_tokens(_Tokens("\n", "a", "?\n", "\n\n", " \n "), PLAIN) == (0, 2, 3, 4)
+    assert line_end_tokens(_Tokens("\n", "a"), format_named("chatml")) == ()
     with pytest.raises(FormatError, match=r"goes on behind one \('\\n#'\)"):
-        ends_of_format(_Tokens("\n", "\n#"), PLAIN)
+        line_end_tokens(_Tokens("\n", "\n#"), PLAIN)
     with pytest.raises(FormatError, match="in several tokens"):
         Encoder(_Tokens("\n", "_", line_end=(1, 0)), "plain")
 
@@ -182,7 +181,7 @@ class TestCheckpoints:
 
     def test_of_a_new_model_and_of_one_trained_from_it(self, tmp_path: Path) -> None:
         folder = small_model(tmp_path, chat_format="plain")
-        expected = {*ends_of_format(AutoTokenizer.from_pretrained(folder), PLAIN)}
+        expected = {*line_end_tokens(AutoTokenizer.from_pretrained(folder), PLAIN)}
         assert expected
         assert self.ends(folder) == expected
         rows = write_rows(tmp_path / "rows", "trajectories.jsonl", trajectories(8))
@@ -196,4 +195,4 @@ class TestCheckpoints:
         for _ in range(2):  # again: nothing twice
             settle_chat_format(folder, "plain")
         told = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
-        assert told == [before, *ends_of_format(AutoTokenizer.from_pretrained(folder), PLAIN)]
+        assert told == [before, *line_end_tokens(AutoTokenizer.from_pretrained(folder), PLAIN)]

@@ -13,11 +13,10 @@ pytest.importorskip("transformers")
 from tests.torch.trl.jobs import make_job
 
 from agentc.program.job import Job
-from agentc_backends.data.chat.formats import format_named
+from agentc_backends.data.chat.formats import RowsError, format_named
 from agentc_backends.data.chat.rows import (
     IGNORED,
     MaskRules,
-    RowsError,
     encode_pairs,
     encode_rows,
     warn_of_forgotten,

@@ -22,9 +22,9 @@ import trl
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AddedToken, PreTrainedTokenizerFast
 
-from agentc_backends.data.chat.dates import with_fixed_date
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs, encode_rows
+from agentc_backends.data.chat.template_rendering import with_fixed_date
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.openai_api.chat_text import ChatText
 

@@ -12,7 +12,7 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from agentc_backends.data.chat import bounded
+from agentc_backends.data.chat import template_rendering
 from agentc_backends.data.chat.formats import FORMATS, ChatFormat, FormatError, format_named, render
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
@@ -210,7 +210,7 @@ class TestShippedTemplate:
 
     def test_a_template_that_does_not_end_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """In a trainer, and in the server's own way to a prompt."""
-        monkeypatch.setattr(bounded, "LIMIT_S", 0.1)
+        monkeypatch.setattr(template_rendering, "TIME_LIMIT_S", 0.1)
         tokenizer = encoder_for(format_named("chatml")).tokenizer
         many = "{% for _ in range(99999) %}"
         end = "{% endfor %}"

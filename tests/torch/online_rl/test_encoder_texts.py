@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.trainers.online_rl.readers import Text, load_encoder, whole_text
 
 TEXT = "a dark kitchen, and old cellar stairs that go down and down to another door"

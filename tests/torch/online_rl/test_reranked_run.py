@@ -31,7 +31,7 @@ from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_o
 from agentc_backends.agents.rollout.episode import play
 from agentc_backends.agents.rollout.turns import TurnRules
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import ends_of, load_tokenizer
+from agentc_backends.engine.model import ends_of, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText

@@ -27,7 +27,7 @@ from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import ContractError
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
 from agentc_backends.data.models.backend import SCRATCH
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.backend import ARCHER, CHAI, FILTERED_BC, PPO

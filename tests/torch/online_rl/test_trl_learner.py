@@ -14,7 +14,7 @@ from tests.torch.trl.jobs import small_model
 from torch import Tensor
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, actor_step
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer

@@ -10,7 +10,7 @@ from tests.torch.online_rl.corridor import POLICY
 from tests.torch.trl.jobs import small_model
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.learning import Row, actor_step

@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.engine.checkpoint import Checkpoint
-from agentc_backends.engine.engine import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.engine.generation import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.engine.model import Checkpoint
 
 
 class Driven(Engine):

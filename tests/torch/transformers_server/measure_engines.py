@@ -25,8 +25,8 @@ from tiny_models import make_model
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-from agentc_backends.engine.checkpoint import load_checkpoint
-from agentc_backends.engine.engine import Ongoing
+from agentc_backends.engine.generation import Ongoing
+from agentc_backends.engine.model import load_checkpoint
 
 IN_FLIGHT = 32
 NO_END = -1

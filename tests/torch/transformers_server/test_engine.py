@@ -13,10 +13,9 @@ from driving import finish, one, running
 from tiny_models import CONFIGS, SLIDING, make_model
 from transformers import AutoModelForCausalLM
 
-from agentc_backends.engine import alone
-from agentc_backends.engine.checkpoint import Checkpoint, load_checkpoint
-from agentc_backends.engine.engine import Ongoing
-from agentc_backends.engine.ragged import UnsupportedModelError
+from agentc_backends.engine import single_sequence
+from agentc_backends.engine.generation import Ongoing
+from agentc_backends.engine.model import Checkpoint, UnsupportedModelError, load_checkpoint
 
 
 @pytest.fixture(scope="module", params=sorted(CONFIGS))
@@ -84,7 +83,7 @@ def test_greedy_is_that_of_generate(checkpoint: Checkpoint, plain: Any) -> None:
 def test_scores_are_those_of_a_plain_pass(
     checkpoint: Checkpoint, plain: Any, exact: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "CHUNK", 64)
+    monkeypatch.setattr(single_sequence, "CHUNK", 64)
     texts = [prompt_of(length, length) for length in (1, 2, 50, 300)]
     with running(checkpoint) as engine:
         ended = finish(engine, [{"prompt": t, "max_tokens": 0, "alternatives": 2} for t in texts])
@@ -105,7 +104,7 @@ def test_scores_are_those_of_a_plain_pass(
 def test_reported_logprobs_ignore_temperature(
     checkpoint: Checkpoint, plain: Any, exact: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "CHUNK", 8)
+    monkeypatch.setattr(single_sequence, "CHUNK", 8)
     prompt = prompt_of(40, 1)
     with running(checkpoint) as engine:
         sequence = one(
@@ -192,7 +191,7 @@ def test_cancelled_sequences_leave(llama: Checkpoint) -> None:
     with running(llama) as engine:
         import numpy
 
-        from agentc_backends.engine.engine import Ongoing
+        from agentc_backends.engine.generation import Ongoing
 
         endless = Ongoing(
             prompt=numpy.array(prompt_of(20, 1), dtype=numpy.int32),

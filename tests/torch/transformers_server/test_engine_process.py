@@ -128,7 +128,7 @@ def test_an_error_in_the_engine_reaches_everyone_and_is_announced(folder: Path) 
         import asyncio, sys
         import numpy
         from agentc_backends.servers.transformers.channel import EngineTask
-        from agentc_backends.engine.engine import EngineLimits
+        from agentc_backends.engine.generation import EngineLimits
         from agentc_backends.servers.transformers.engine_client import EngineClient
         from agentc_backends.servers.transformers.engine_process import EngineSettings
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from agentc_backends.engine import prefix_cache
+from agentc_backends.engine.model import Geometry
 from agentc_backends.engine.prefix_cache import PrefixCache, Slot, Tokens
-from agentc_backends.engine.ragged import Geometry
 
 GEOMETRY = Geometry(1, 1, 2, 2, torch.float32)
 INSTRUCTION = list(range(80))

@@ -8,7 +8,7 @@ import numpy
 import pytest
 import torch
 
-from agentc_backends.engine.sampling import Draw, choose, choose_token, gumbel
+from agentc_backends.engine.decoding import Draw, choose, choose_token, gumbel
 
 
 def draws(count: int, temperature: float, top_p: float = 1.0) -> list[Draw]:

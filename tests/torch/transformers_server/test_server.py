@@ -19,7 +19,7 @@ from tests.torch.trl.programs import run_module
 from tiny_models import CONFIGS, make_model, make_tokenizer
 
 from agentc_backends import clients
-from agentc_backends.data.chat import bounded
+from agentc_backends.data.chat import template_rendering
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.openai_api.chat_text import ChatText
 from conformance import CHECKS, CONVERSATION, Target, started
@@ -96,7 +96,7 @@ def test_prompts_are_those_of_the_trainers(
 def test_a_template_without_an_end_is_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(bounded, "LIMIT_S", 0.3)
+    monkeypatch.setattr(template_rendering, "TIME_LIMIT_S", 0.3)
     (tmp_path / "agentc_chat.json").write_text(json.dumps({"chat_format": "tokenizer"}))
     tokenizer = make_tokenizer()
     loop = "{% for i in range(99999) %}"

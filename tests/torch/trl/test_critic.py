@@ -18,10 +18,10 @@ from tests.torch.trl.jobs import hidden_texts, lowered, pairs, small_model, writ
 from transformers import TrainingArguments
 from trl import DPOConfig
 
+from agentc_backends.data.chat.formats import RowsError
 from agentc_backends.data.chat.hidden_texts import HiddenTexts
-from agentc_backends.data.chat.rows import MaskRules, RowsError, Side, encode_pairs
+from agentc_backends.data.chat.rows import MaskRules, Side, encode_pairs, score_weights
 from agentc_backends.data.chat.tokens import load_encoder
-from agentc_backends.data.chat.turn_weights import score_weights
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.data.models.value_head import HEAD, new_head, pooled
 from agentc_backends.trainers.common.rows import StepSampler

@@ -30,8 +30,7 @@ from tests.torch.trl.jobs import (
 from tests.torch.trl.programs import run_program
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.data.models.checkpoint import CheckpointError
-from agentc_backends.data.models.lora_targets import require_lora_targets
+from agentc_backends.data.models.checkpoint import CheckpointError, require_lora_targets
 from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 CHECKPOINT_FILES = {

@@ -22,8 +22,8 @@ from agentc_backends.agents.recorded.episode_row import PlayedEpisode
 from agentc_backends.agents.recorded.recorder import Recorder
 from agentc_backends.clients.errors import InfrastructureError
 from agentc_backends.openai_api.replies import JsonReply
+from agentc_backends.openai_api.requests import read_object
 from agentc_backends.openai_api.values import ApiError, text
-from agentc_backends.openai_api.wire import read_object
 
 PATH = "/environment"
 

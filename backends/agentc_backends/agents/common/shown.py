@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeAlias, cast
 from agentc_backends.agents.common.advantage import Normalisation
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompt import Message
-from agentc_backends.data.chat.hidden_texts import HiddenTexts
-from agentc_backends.data.chat.privileged import FIRST_MESSAGE
-from agentc_backends.data.chat.rows import RowsError
+from agentc_backends.data.chat.formats import RowsError
+from agentc_backends.data.chat.hidden_texts import FIRST_MESSAGE, HiddenTexts
 
 Row: TypeAlias = Mapping[str, Any]
 

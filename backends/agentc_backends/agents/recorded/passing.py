@@ -23,8 +23,8 @@ from agentc_backends.agents.recorded.shown import WhatIsShown
 from agentc_backends.agents.recorded.upstream import LeasedModel
 from agentc_backends.clients.errors import EchoedSecretError, InfrastructureError
 from agentc_backends.http_library import httpx2
-from agentc_backends.openai_api.event_stream import disconnected
 from agentc_backends.openai_api.replies import JsonReply, as_json, error_body, error_reply
+from agentc_backends.openai_api.streaming import disconnected
 from agentc_backends.openai_api.values import ApiError
 
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]

@@ -27,8 +27,8 @@ from agentc_backends.agents.recorded.upstream import LeasedModel
 from agentc_backends.openai_api.access import session_of
 from agentc_backends.openai_api.conversation import messages
 from agentc_backends.openai_api.replies import JsonReply, error_reply
+from agentc_backends.openai_api.requests import read_object
 from agentc_backends.openai_api.values import ApiError
-from agentc_backends.openai_api.wire import read_object
 
 _DECODING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed")
 

@@ -6,19 +6,13 @@ where a text stands in a conversation; `unsaid.py`, what of it is a secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentc.program.job import read_rows
-from agentc_backends.data.chat.privileged import (
-    FIRST_MESSAGE,
-    Message,
-    filled,
-    with_privileged,
-)
-from agentc_backends.data.chat.rows import RowsError
-from agentc_backends.data.chat.unsaid import unsaid_runs
+from agentc_backends.data.chat.formats import RowsError
 
 WINDOW = 64
 """So many characters in a row of a hidden text are no chance: whoever acts has seen them."""
@@ -46,12 +40,14 @@ class HiddenTexts:
         of the two. Raises RowsError where there is none."""
         if template_at == FIRST_MESSAGE:
             return self.in_front(task_id, messages), ""
-        return [dict(message) for message in messages], filled(self._template, self._text(task_id))
+        return [dict(message) for message in messages], fill_template(
+            self._template, self._text(task_id)
+        )
 
     def require_unseen(self, task_id: str, opening: Iterable[Mapping[str, Any]]) -> None:
         """Raises RowsError where an episode's opening holds a window of its hidden text, or all of
         a shorter one: whoever acted was told it. Signatures of functions are no secret."""
-        size, runs = unsaid_runs(self._text(task_id), WINDOW)
+        size, runs = secret_windows(self._text(task_id), WINDOW)
         for message in opening:
             said = message["content"]
             if any(run in said for run in runs):
@@ -68,3 +64,59 @@ class HiddenTexts:
                 "the split of the rollouts, with the same `limit` or none"
             )
         return text
+
+
+# MERGED privileged:
+# Hidden text before a conversation, as critics read it: one function for their training and for
+# whoever asks them afterwards, since another prefix would be another critic.
+#
+# Neighbours: `tokens.py`; the template stands in a critic's `agentc_critic.json`.
+
+PLACE = "{privileged}"
+"""Where a template has the hidden text."""
+FIRST_MESSAGE = "first_message"
+"""The template stands in the first message; else before the conversation's first token."""
+
+Message: TypeAlias = dict[str, Any]
+
+
+def with_privileged(
+    messages: Sequence[Mapping[str, Any]], template: str, text: str
+) -> list[Message]:
+    """The conversation with the filled template before its first message's text, inside the same
+    message, so that every chat template takes it; an empty line stands between."""
+    prefix = fill_template(template, text)
+    first, *rest = (dict(message) for message in messages)
+    return [{**first, "content": f"{prefix}\n\n{first['content']}"}, *rest]
+
+
+def fill_template(template: str, text: str) -> str:
+    """The template with the hidden text. Not by `format`: hidden code is full of braces, and so
+    may a template be."""
+    return template.replace(PLACE, text)
+
+
+# MERGED unsaid:
+# What of a hidden text nobody says who has not seen it: its runs of characters, but for the
+# lines
+# that begin a function. Whoever is asked to write one is told its signature.
+#
+# Used where somebody may have repeated a hidden text: `hidden_texts.py`, ColBench's guard.
+
+_SIGNATURE = re.compile(
+    r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\((?:[^()]|\([^()]*\))*\)[^:\n]*:",
+    re.MULTILINE,
+)
+
+
+def secret_windows(text: str, size: int, told: str = "") -> tuple[int, frozenset[str]]:
+    """How long a run is, and all of them: `size` characters, or all of a shorter text. Runs that
+    also stand in a signature or in `told`, which are no secrets, are none."""
+    parts = [part.strip() for part in _SIGNATURE.split(text)]
+    told = "\n".join([told, *_SIGNATURE.findall(text)])
+    size = min(size, max(map(len, parts)))
+    if not size:
+        return 0, frozenset()
+    starts = ((part, start) for part in parts for start in range(len(part) - size + 1))
+    runs = {part[start : start + size] for part, start in starts}
+    return size, frozenset(run for run in runs if run not in told)

@@ -6,12 +6,14 @@ Shared by every trainer, so that all are held to one label set. Neighbour: `toke
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentc.program.job import Job
+from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.tokens import Encoded, Encoder
 
 IGNORED = -100
@@ -21,14 +23,6 @@ Row: TypeAlias = Mapping[str, Any]
 Message: TypeAlias = Mapping[str, Any]
 
 _SIDES = ("chosen", "rejected")
-
-
-class RowsError(ValueError):
-    """Rows that cannot be trained on; the message is written for people."""
-
-
-class NoRowsError(RowsError):
-    """Not one row is left to train on."""
 
 
 @dataclass(slots=True)
@@ -326,3 +320,26 @@ def _checked(counts: RowCounts, rules: MaskRules) -> RowCounts:
     if counts.rows == 0:
         raise NoRowsError("no rows to train on: the data hold none")
     return counts
+
+
+# MERGED turn_weights:
+# What each token of a side counts in its score (SWEET-RL, arXiv 2503.15478, equations 2 and 3).
+#
+# A score is the sum over tokens of weight times log-ratio. Plain Python, so that trainers of
+# every
+# library and whoever ranks agree on it. Neighbour: `rows.py`.
+
+Normalisation: TypeAlias = Literal["turn", "trajectory", "none"]
+
+
+def score_weights(side: Side, normalisation: Normalisation) -> list[float]:
+    """One weight for each token, 0 where it is not scored: `turn` gives the sum over turns of the
+    mean over a turn's tokens (the paper), `trajectory` the mean over all tokens (the released
+    code), `none` the sum. `side.turns` says which turn a token is of; the first token of a row is
+    never predicted."""
+    scored = [index > 0 and trained for index, trained in enumerate(side.trained)]
+    if normalisation == "none":
+        return [float(each) for each in scored]
+    turns = side.turns if normalisation == "turn" else [0] * len(side.ids)
+    sizes = Counter(turn for turn, each in zip(turns, scored, strict=True) if each)
+    return [1 / sizes[turn] if each else 0.0 for turn, each in zip(turns, scored, strict=True)]

@@ -9,6 +9,7 @@ observation can end a turn. Neighbours: `formats.py`, `shipped.py` (segments), `
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from agentc_backends.data.chat.bounded import bounded
-from agentc_backends.data.chat.dates import with_fixed_date
+from agentc_backends.data.chat.chat_template import ChatTemplate, RenderedTurn, text_of
 from agentc_backends.data.chat.formats import (
     ChatFormat,
     FormatError,
@@ -25,10 +25,15 @@ from agentc_backends.data.chat.formats import (
     TextSegment,
     format_named,
 )
-from agentc_backends.data.chat.functions import has_functions, in_plain_text, requested
-from agentc_backends.data.chat.pieces import PieceTokens
-from agentc_backends.data.chat.shipped import RenderedTurn, ShippedTemplate, text_of
-from agentc_backends.data.chat.tool_templates import TemplateTools, readable, tools_of
+from agentc_backends.data.chat.template_rendering import render_bounded, with_fixed_date
+from agentc_backends.data.chat.tool_calls import (
+    TemplateTools,
+    detect_tools,
+    has_functions,
+    in_plain_text,
+    request_of,
+    require_readable,
+)
 
 CHAT_FILE = "agentc_chat.json"
 """Beside a checkpoint's weights: `{"chat_format": name}`."""
@@ -131,10 +136,10 @@ class Encoder:
         ids: list[int] = [i for i, token in self._control.items() if ending.endswith(token)]
         return max(ids, key=lambda token: len(self._control[token]))
 
-    def _template(self) -> ShippedTemplate:
+    def _template(self) -> ChatTemplate:
         ids = self._end_ids or [i for i in [self.tokenizer.eos_token_id] if i is not None]
         ends = frozenset(map(str, self.tokenizer.convert_ids_to_tokens(list(ids))))
-        return ShippedTemplate(self._render_shipped, tuple(self._control.values()), ends)
+        return ChatTemplate(self._render_shipped, tuple(self._control.values()), ends)
 
     def _prompt(self, messages: Sequence[Message]) -> list[TextSegment]:
         if self.chat is None:
@@ -250,7 +255,7 @@ class Encoder:
         if self.chat is not None:
             return TemplateTools.UNKNOWN
         if self._tools_found is None:
-            self._tools_found = tools_of(
+            self._tools_found = detect_tools(
                 lambda said, tools: self._apply(said, False, tools=list(tools))
             )
         return self._tools_found
@@ -260,14 +265,14 @@ class Encoder:
         no place for them. Raises FormatError for a template that writes them in its own way."""
         if not has_functions(messages):
             return messages
-        if readable(self.format_tools()) is TemplateTools.RENDERED:
+        if require_readable(self.format_tools()) is TemplateTools.RENDERED:
             return messages
         return in_plain_text(messages)
 
     def _render_shipped(self, messages: Sequence[Message], generate: bool) -> str:
         if not has_functions(messages):
             return self._apply(messages, generate)
-        said, tools = requested(messages)
+        said, tools = request_of(messages)
         return self._apply(said, generate, tools=list(tools) or None)
 
     def _apply(self, messages: Sequence[Message], generate: bool, **how: Any) -> str:
@@ -279,7 +284,7 @@ class Encoder:
 
         template = with_fixed_date(self.tokenizer.get_chat_template())
         try:
-            return bounded(
+            return render_bounded(
                 lambda: self.tokenizer.apply_chat_template(
                     list(messages),
                     tokenize=False,
@@ -377,3 +382,61 @@ def require_tokens(tokenizer: Any, chat: ChatFormat) -> None:
             f"under the chat format {chat.name} a line end ends a reply, and this tokenizer writes "
             "one in several tokens; use another chat_format"
         )
+
+
+# MERGED pieces:
+# Tokens of texts that go on one another, as prompts of a conversation do: what stands between
+# two
+# control tokens is cut into tokens once.
+#
+# A tokenizer cuts a text at its added tokens before anything else, and then each piece by
+# itself, so
+# that pieces that are known need not be looked at again. Neighbour: `openai_api/chat_text`.
+
+_MOST = 8192
+"""Pieces that are kept; then all are forgotten, so that a server's memory does not grow."""
+
+
+class PieceTokens:
+    """Token ids of texts, those of the tokenizer itself without the special tokens that it adds at
+    the ends."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._cuts = _cuts(tokenizer)
+        self._known: dict[str, list[int]] = {}
+
+    def ids(self, text: str) -> list[int]:
+        if self._cuts is None:
+            return self._whole(text)
+        places = [match.start() for match in self._cuts.finditer(text)]
+        if not places:
+            return self._whole(text)
+        found = self._whole(text[: places[0]]) if places[0] else []
+        for start, end in zip(places, [*places[1:], len(text)], strict=True):
+            # Behind its control token, as in the text: some tokenizers treat what a text begins
+            # with in a way of its own.
+            piece = text[start:end]
+            known = self._known.get(piece)
+            if known is None:
+                if len(self._known) >= _MOST:
+                    self._known.clear()
+                known = self._known[piece] = self._whole(piece)
+            found += known
+        return found
+
+    def _whole(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+
+def _cuts(tokenizer: Any) -> re.Pattern[str] | None:
+    """Finds the tokens that are cut out of a raw text, the longest where several begin; None for a
+    tokenizer in which one of them takes away what stands before it, or looks at it."""
+    if not getattr(tokenizer, "is_fast", False):
+        return None
+    added = [each for each in tokenizer.added_tokens_decoder.values() if not each.normalized]
+    if not added or any(each.lstrip or each.single_word for each in added):
+        return None
+    texts = sorted((each.content for each in added), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, texts)))

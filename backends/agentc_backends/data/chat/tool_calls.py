@@ -8,9 +8,10 @@ it. Standard library only.
 
 from __future__ import annotations
 
+import enum
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -209,3 +210,117 @@ def _beginning_of(tag: str, text: str) -> int:
     """Letters at the end of the text that the tag begins with."""
     longest = min(len(tag) - 1, len(text))
     return next((size for size in range(longest, 0, -1) if text.endswith(tag[:size])), 0)
+
+
+# MERGED tool_templates:
+# What a shipped chat template does with functions: found out by having it render a call.
+#
+# Used by `tokens.py` and by the server's `chat_text.py`; `tool_calls.py` has the notation that
+# is
+# read.
+
+Render: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
+"""(messages, tools) -> text."""
+
+_PROBE_NAME = "find_probe"
+_PROBE_ARGUMENTS = {"place": "shelf"}
+
+
+class TemplateTools(enum.Enum):
+    """UNKNOWN: it has no place for them. RENDERED: it writes calls in the notation that is read.
+    FOREIGN: it writes them in another one."""
+
+    UNKNOWN = enum.auto()
+    RENDERED = enum.auto()
+    FOREIGN = enum.auto()
+
+
+def template_tools(render: Render) -> TemplateTools:
+    """What the template does with functions and calls. Raises FormatError where it writes them in a
+    notation that nobody here reads."""
+    return require_readable(detect_tools(render))
+
+
+def require_readable(found: TemplateTools) -> TemplateTools:
+    """What was found. Raises FormatError where it is FOREIGN."""
+    if found is TemplateTools.FOREIGN:
+        raise FormatError(
+            "the model's chat template writes calls of functions in a notation that this "
+            "server does not read; it reads <tool_call> with JSON (Hermes, Qwen 2.5 and 3)"
+        )
+    return found
+
+
+def detect_tools(render: Render) -> TemplateTools:
+    """What the template does with functions and calls."""
+    parameters = {"type": "object", "properties": {"place": {"type": "string"}}}
+    function = {"name": _PROBE_NAME, "description": "Finds it.", "parameters": parameters}
+    tool = {"type": "function", "function": function}
+    asked = [{"role": "user", "content": "Find it."}]
+    call = {
+        "id": "call00001",
+        "type": "function",
+        "function": {"name": _PROBE_NAME, "arguments": _PROBE_ARGUMENTS},
+    }
+    made: list[Mapping[str, Any]] = [
+        *asked,
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]
+    try:
+        if _PROBE_NAME not in render(asked, [tool]):
+            return TemplateTools.UNKNOWN
+        _, calls = read_reply(render(made, [tool]))
+    except FormatError:
+        return TemplateTools.FOREIGN
+    named = [found for found in calls if found.name == _PROBE_NAME]
+    return TemplateTools.RENDERED if named else TemplateTools.FOREIGN
+
+
+# MERGED functions:
+# Functions in rows of data: the first message, a system one, has them as `tools`; replies hold
+# their calls as the model wrote them, and results are messages of the role `tool`.
+#
+# A server is asked with what `request_of` makes of such a row, and `in_plain_text` is what a
+# chat
+# format without a place for functions writes of it: both give the same tokens. Neighbours:
+# `tool_calls.py` (the notation), `tokens.py`; clients of servers use it. Standard library only.
+
+Message: TypeAlias = Mapping[str, Any]
+Tools: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+def tools_of_row(messages: Sequence[Message]) -> Tools:
+    """The functions of a conversation; none where it has none."""
+    tools: Tools = messages[0].get("tools", ()) if messages else ()
+    return tools
+
+
+def has_functions(messages: Sequence[Message]) -> bool:
+    """Whether a conversation declares functions, or holds results of some that it does not declare,
+    as published data may."""
+    return bool(tools_of_row(messages)) or any(m["role"] == "tool" for m in messages)
+
+
+def request_of(messages: Sequence[Message]) -> tuple[list[dict[str, Any]], Tools]:
+    """The messages and functions of a request to a server: roles and texts, a number for each
+    result. Replies stay texts with their calls inside, so that a prompt goes on from the tokens
+    that were generated. A first message that says nothing but its functions is left out."""
+    tools = tools_of_row(messages)
+    said = [
+        {"role": m["role"], "content": m["content"]}
+        | ({"tool_call_id": f"call{place:05}"} if m["role"] == "tool" else {})
+        for place, m in enumerate(messages)
+    ]
+    if tools and not messages[0]["content"]:
+        del said[0]
+    return said, tools
+
+
+def in_plain_text(messages: Sequence[Message]) -> Sequence[Message]:
+    """The conversation with functions and results as texts of the system and the user; as many
+    messages as before, with their marks. Raises FormatError as `plain_messages` does."""
+    if not has_functions(messages):
+        return messages
+    plain = plain_messages(*request_of(messages))
+    marked = [{n: v for n, v in message.items() if n != "tools"} for message in messages]
+    return [{**was, **now} for was, now in zip(marked, plain, strict=True)]

@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from agentc_backends.data.chat.tool_calls import CALL_OPENS
-from agentc_backends.data.datasets.fields import Fields, Ledger
 from agentc_backends.data.datasets.layouts import (
     DataConversation,
     DataPair,
@@ -22,6 +21,8 @@ from agentc_backends.data.datasets.records import (
     DataRecord,
     DatasetError,
     FieldError,
+    Fields,
+    Ledger,
     MalformedError,
     OtherFormatError,
 )

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from agentc.program.job import Job, load_job
 from agentc_backends.data.datasets.conversations import ReadRules
+from agentc_backends.data.datasets.job_path import write_conversations
 from agentc_backends.data.datasets.records import DatasetError
-from agentc_backends.data.datasets.writing import write_conversations
 
 
 def main() -> int:

@@ -6,11 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-from agentc.program.job import Job, load_job
+from agentc.program.job import Job, load_job, write_rows
 from agentc.runtime.store.content import content_digest
-from agentc_backends.data.datasets.conversations import ReadRules
-from agentc_backends.data.datasets.records import DatasetError
-from agentc_backends.data.datasets.writing import write_conversations
+from agentc_backends.data.datasets.conversations import ReadRules, rows_of
+from agentc_backends.data.datasets.records import DatasetError, read_records
 
 SPEC_DIRECTORY = "AGENTC_SPEC_DIR"
 """Environment variable: the directory of the spec, from which a relative path starts."""
@@ -40,6 +39,23 @@ def take(job: Job) -> None:
     # After reading: a change before or during it must not end up under the planned key.
     if content_digest(source) != planned:
         raise DatasetError(f"{source} has changed since the run was planned; run it again")
+
+
+# MERGED writing:
+# What both jobs end with: the rows of a file in the artifact.
+
+
+def write_conversations(source: Path, file: str, rules: ReadRules, job: Job) -> None:
+    """Write rows.jsonl, or pairs.jsonl of preferences, and the facts. Raises DatasetError."""
+    rows, counts = rows_of(read_records(source), file, rules)
+    name = "pairs.jsonl" if rules.format == "preference" else "rows.jsonl"
+    write_rows(job.out / name, rows)
+    facts = counts.facts(rows)
+    job.facts(**facts)
+    for warning in counts.warnings():
+        job.warn(warning)
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    job.progress(len(rows), len(rows), "rows", force=True)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.data.datasets.fields import Fields, Ledger
-from agentc_backends.data.datasets.records import FieldError, MalformedError, OtherFormatError
+from agentc_backends.data.datasets.records import (
+    FieldError,
+    Fields,
+    Ledger,
+    MalformedError,
+    OtherFormatError,
+)
 from agentc_backends.data.datasets.turns import (
     Message,
     TurnReader,

@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentc_backends.data.datasets.conversations import ReadRules, RowReader, messages_of
-from agentc_backends.data.datasets.fields import ignoring
 from agentc_backends.data.datasets.records import (
     SIGNATURE_BYTES,
     DataRecord,
     DatasetError,
+    ignoring,
     not_utf8,
     record_of_line,
     records_of_list,

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-from agentc_backends.data.datasets.fields import Fields
-from agentc_backends.data.datasets.records import FieldError, MalformedError
+from agentc_backends.data.datasets.records import FieldError, Fields, MalformedError
 
 TaskIds: TypeAlias = Literal["as_written", "eto_webshop", "eto_sciworld", "eto_alfworld"]
 

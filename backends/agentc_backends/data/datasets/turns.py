@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agentc_backends.data.chat.tool_calls import call_text, read_reply
-from agentc_backends.data.datasets.fields import Fields, Ledger
-from agentc_backends.data.datasets.records import FieldError, MalformedError
+from agentc_backends.data.datasets.records import FieldError, Fields, Ledger, MalformedError
 
 Message: TypeAlias = dict[str, Any]
 

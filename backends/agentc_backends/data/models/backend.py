@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
-from agentc.kinds.artifacts import CHECKPOINT
+from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
 from agentc.kinds.field import Json
-from agentc_backends.data.models.remote_code import REMOTE_CODE
 from agentc_backends.data.models.scored_rows import SCORED_FILE
-from agentc_backends.data.models.sources import from_directory, from_hub
-from agentc_backends.software import TORCH
+from agentc_backends.data.models.sources import REMOTE_CODE, from_directory, from_hub
+from agentc_backends.software import TORCH, VISION
 
 _SCRATCH_VERSION, _VERSION = 1, 2
 
@@ -143,5 +142,159 @@ PATH = StageBackend(
     doc="A model directory of this machine in Hugging Face layout, safetensors only.",
     software=TORCH,
     lower=_lower_path,
+    capabilities=frozenset({"offline", "pretrained"}),
+)
+
+
+# MERGED backend:
+# Declares `encoder.scratch`, `encoder.hf` and `encoder.path`.
+
+_ENCODER_SIZES = ("width", "layers", "heads", "patch_size", "image_size", "features", "seed")
+
+
+def _lower_encoder_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    config: dict[str, Json] = {name: view.integer(name) for name in _ENCODER_SIZES}
+    if view.integer("width") % view.integer("heads"):
+        view.refuse(
+            "heads",
+            f"{config['heads']} heads do not divide a width of {config['width']}",
+            fix="choose `width` as a multiple of `heads`",
+        )
+    if view.integer("patch_size") > view.integer("image_size"):
+        view.refuse(
+            "patch_size",
+            f"a patch of {config['patch_size']} pixels does not fit into {config['image_size']}",
+            fix="make `image_size` a multiple of `patch_size`",
+        )
+    return (_encoder_draft("scratch", view, config),)
+
+
+def _lower_encoder_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    return (from_hub(_encoder_draft("hf", view, {}), context, "openai/clip-vit-base-patch32"),)
+
+
+def _lower_encoder_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    return (from_directory(_encoder_draft("path", view, {}), context),)
+
+
+def _encoder_draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
+    return JobDraft(
+        kind="encoder",
+        backend=f"encoder.{name}",
+        version=1,
+        software=VISION,
+        program=("-m", f"agentc_backends.data.models.encoders.job_{name}"),
+        view=view,
+        config=config,
+        inputs=view.inputs,
+        produces=VISION_ENCODER.name,
+    )
+
+
+ENCODER_SCRATCH = StageBackend(
+    id="encoder.scratch",
+    kind="encoder",
+    version=1,
+    doc="A new CLIP with random weights, of pictures alone: for runs without downloaded weights, "
+    "whose cosines mean nothing.",
+    software=VISION,
+    lower=_lower_encoder_scratch,
+    capabilities=frozenset({"offline"}),
+)
+
+ENCODER_HF = StageBackend(
+    id="encoder.hf",
+    kind="encoder",
+    version=1,
+    doc="A CLIP from the Hugging Face hub at a pinned commit, safetensors only.",
+    software=VISION,
+    lower=_lower_encoder_hf,
+    capabilities=frozenset({"pretrained"}),
+)
+
+ENCODER_PATH = StageBackend(
+    id="encoder.path",
+    kind="encoder",
+    version=1,
+    doc="A CLIP in a directory of this machine in Hugging Face layout, safetensors only.",
+    software=VISION,
+    lower=_lower_encoder_path,
+    capabilities=frozenset({"offline", "pretrained"}),
+)
+
+
+# MERGED backend:
+# Declares `text_encoder.scratch`, `text_encoder.hf` and `text_encoder.path`.
+
+_TEXT_ENCODER_SIZES = ("hidden_size", "layers", "heads", "context", "vocab_size", "seed")
+
+
+def _lower_text_encoder_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    config: dict[str, Json] = {name: view.integer(name) for name in _TEXT_ENCODER_SIZES}
+    if view.integer("hidden_size") % view.integer("heads"):
+        view.refuse(
+            "heads",
+            f"{config['heads']} heads do not divide a width of {config['hidden_size']}",
+            fix="choose `hidden_size` as a multiple of `heads`",
+        )
+    if not view.inputs.get("corpus"):
+        view.refuse(
+            "corpus",
+            "a new tokenizer is trained on the text of a corpus, and this stage names none",
+            fix="add `corpus: [<a stage that yields trajectories or conversations>]`",
+        )
+    return (_text_encoder_draft("scratch", view, config),)
+
+
+def _lower_text_encoder_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    return (from_hub(_text_encoder_draft("hf", view, {}), context, "FacebookAI/roberta-base"),)
+
+
+def _lower_text_encoder_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+    return (from_directory(_text_encoder_draft("path", view, {}), context),)
+
+
+def _text_encoder_draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
+    return JobDraft(
+        kind="text_encoder",
+        backend=f"text_encoder.{name}",
+        version=1,
+        software=TORCH,
+        program=("-m", f"agentc_backends.data.models.text_encoders.job_{name}"),
+        view=view,
+        config=config,
+        inputs=view.inputs,
+        produces=TEXT_ENCODER.name,
+    )
+
+
+TEXT_ENCODER_SCRATCH = StageBackend(
+    id="text_encoder.scratch",
+    kind="text_encoder",
+    version=1,
+    doc="A new RoBERTa with random weights and a tokenizer trained on the corpus: for runs without "
+    "downloaded weights.",
+    software=TORCH,
+    lower=_lower_text_encoder_scratch,
+    capabilities=frozenset({"offline", "new_tokenizer"}),
+)
+
+TEXT_ENCODER_HF = StageBackend(
+    id="text_encoder.hf",
+    kind="text_encoder",
+    version=1,
+    doc="An encoder from the Hugging Face hub at a pinned commit, safetensors only.",
+    software=TORCH,
+    lower=_lower_text_encoder_hf,
+    capabilities=frozenset({"pretrained"}),
+)
+
+TEXT_ENCODER_PATH = StageBackend(
+    id="text_encoder.path",
+    kind="text_encoder",
+    version=1,
+    doc="An encoder in a directory of this machine in Hugging Face layout, safetensors only.",
+    software=TORCH,
+    lower=_lower_text_encoder_path,
     capabilities=frozenset({"offline", "pretrained"}),
 )

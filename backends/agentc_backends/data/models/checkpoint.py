@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from agentc.runtime.model_folder.folder import (
     Needs,
     read_model_folder,
 )
+from agentc.runtime.model_folder.lora_targets import target_faults
 from agentc.runtime.model_folder.weights import GGUF, PICKLES
-from agentc_backends.data.chat.formats import FormatError, format_named
-from agentc_backends.data.chat.line_ends import ends_of_format
+from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens
 from agentc_backends.data.chat.tokens import (
     CHAT_FILE,
     Encoder,
@@ -101,7 +102,7 @@ def settle_chat_format(directory: Path, chat_format: str) -> None:
             require_tokens(tokenizer, chat)
             own = int(tokenizer.convert_tokens_to_ids(chat.eos))
             # A base model stops at an end token of its own, which the format does not write.
-            ends = ends_of_format(tokenizer, chat) if chat.by_line else (own,)
+            ends = line_end_tokens(tokenizer, chat) if chat.by_line else (own,)
         except FormatError as error:
             raise CheckpointError(str(error)) from None
         _write_template(directory, chat.template)
@@ -199,3 +200,91 @@ def _write_template(directory: Path, template: str) -> None:
             settings.write_text(
                 json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
             )
+
+
+# MERGED lora_targets:
+# Checks `lora.targets` against the modules of a model, before a trainer loads its weights.
+
+_ADAPTABLE = ("Linear", "Embedding", "Conv1D", "Conv1d", "Conv2d", "Conv3d")
+"""Classes of modules that PEFT puts adapters on."""
+
+
+def require_lora_targets(directory: Path, targets: Sequence[str]) -> None:
+    """Raise CheckpointError unless each target is the name of modules of the model that PEFT can
+    adapt. The model is made without weights."""
+    if not targets:
+        return
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(str(directory), trust_remote_code=False)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    modules = [name for name, each in model.named_modules() if type(each).__name__ in _ADAPTABLE]
+    tied = model.get_input_embeddings().weight is getattr(
+        model.get_output_embeddings(), "weight", None
+    )
+    faults = target_faults(targets, modules, tied, exact=True)
+    if faults:
+        raise CheckpointError("; ".join(map(str, faults)))
+
+
+# MERGED unchanged:
+# Whether a checkpoint has the weights of the model that it was trained from: their bytes
+# compared
+# tensor by tensor, up to the first that differs. Standard library only.
+
+_PIECE = 4 << 20
+_MOST_HEADER = 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    path: Path
+    start: int
+    size: int
+    kind: tuple[str, tuple[int, ...]]
+    """Its type and shape."""
+
+
+def is_unchanged(trained: Path, start: Path) -> bool | None:
+    """Whether every tensor that both checkpoints hold is the same in both; None where that cannot
+    be compared: other files than safetensors, other types or names."""
+    try:
+        ours, theirs = _tensors(trained), _tensors(start)
+        names = sorted(ours.keys() & theirs.keys())
+        if not names or any(ours[name].kind != theirs[name].kind for name in names):
+            return None
+        return all(_same(ours[name], theirs[name]) for name in names)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _tensors(folder: Path) -> dict[str, _Tensor]:
+    return dict(entry for path in sorted(folder.glob("*.safetensors")) for entry in _header(path))
+
+
+def _header(path: Path) -> Iterator[tuple[str, _Tensor]]:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > _MOST_HEADER:
+            raise ValueError(f"{path.name}: no safetensors")
+        header = json.loads(file.read(length))
+    for name, entry in header.items():
+        if name != "__metadata__":
+            start, end = entry["data_offsets"]
+            kind = (str(entry["dtype"]), tuple(entry["shape"]))
+            yield name, _Tensor(path, 8 + length + start, end - start, kind)
+
+
+def _same(one: _Tensor, other: _Tensor) -> bool:
+    with one.path.open("rb") as first, other.path.open("rb") as second:
+        first.seek(one.start)
+        second.seek(other.start)
+        left = one.size
+        while left > 0:
+            size = min(_PIECE, left)
+            if first.read(size) != second.read(size):
+                return False
+            left -= size
+    return True

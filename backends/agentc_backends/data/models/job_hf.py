@@ -13,12 +13,12 @@ from pathlib import Path
 from agentc.program.job import Job, load_job
 from agentc.runtime.model_folder.folder import ADAPTER_FILE
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.models.adopt import WANTED, adopt
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
     check_directory,
     settle_libraries,
 )
+from agentc_backends.data.models.model_files import MODEL_FILES, copy_model
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def take(job: Job) -> None:
     revision: str = job.config["revision"]
     chat_format: str = job.config["chat_format"]
     job.config.assert_all_read()
-    adopt(download(repo, revision), job, chat_format, shown=repo, link=True)
+    copy_model(download(repo, revision), job, chat_format, shown=repo, link=True)
     job.facts(repo=repo, revision=revision)
 
 
@@ -55,7 +55,7 @@ def cached_snapshot(repo: str, revision: str) -> Path | None:
             snapshot_download(
                 repo,
                 revision=revision,
-                allow_patterns=[*WANTED, ADAPTER_FILE],
+                allow_patterns=[*MODEL_FILES, ADAPTER_FILE],
                 local_files_only=True,
             )
         )
@@ -82,7 +82,7 @@ def download(repo: str, revision: str) -> Path:
         RevisionNotFoundError,
     )
 
-    wanted = [*WANTED, ADAPTER_FILE]
+    wanted = [*MODEL_FILES, ADAPTER_FILE]
     try:
         return cached_snapshot(repo, revision) or Path(
             snapshot_download(repo, revision=revision, allow_patterns=wanted)

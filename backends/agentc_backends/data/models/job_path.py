@@ -9,8 +9,8 @@ from pathlib import Path
 from agentc.program.job import Job, load_job
 from agentc.runtime.store.content import content_digest
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.models.adopt import adopt
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
+from agentc_backends.data.models.model_files import copy_model
 
 SPEC_DIRECTORY = "AGENTC_SPEC_DIR"
 """Environment variable: the directory of the spec, from which a relative path starts."""
@@ -34,7 +34,7 @@ def take(job: Job) -> None:
     chat_format: str = job.config["chat_format"]
     job.config.assert_all_read()
     source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
-    adopt(source, job, chat_format, shown=written, link=False)
+    copy_model(source, job, chat_format, shown=written, link=False)
     # After the copy: a change before or during it must not end up under the planned key.
     if content_digest(source) != planned:
         raise CheckpointError(f"{source} has changed since the run was planned; run it again")

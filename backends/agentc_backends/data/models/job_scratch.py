@@ -6,8 +6,7 @@ import sys
 from typing import Any
 
 from agentc.program.job import Job, load_job
-from agentc_backends.data.chat.formats import FormatError, format_named
-from agentc_backends.data.chat.line_ends import ends_of_format
+from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
     settle_libraries,
@@ -62,7 +61,7 @@ def create(job: Job) -> None:
     if config["initialisation"] == "induction":
         wire_induction(model, config["seed"])
     config.assert_all_read()
-    own, ends = tokenizer.eos_token_id, ends_of_format(tokenizer, chat)
+    own, ends = tokenizer.eos_token_id, line_end_tokens(tokenizer, chat)
     model.generation_config = transformers.GenerationConfig(
         do_sample=True,
         bos_token_id=tokenizer.bos_token_id,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentc.backend_api import JobDraft, LowerContext, StageView
+from agentc.backend_api import JobDraft, LowerContext, Refusal, StageView
 from agentc.kinds.field import Json
 
 _REVISIONS = (
@@ -81,3 +81,17 @@ def _directory_source(
                 fix="give a directory in Hugging Face layout, relative to the spec or absolute",
             )
     return {"path": path, "digest": digest}, {"files": digest}
+
+
+# MERGED remote_code:
+# Refuses code that model repositories and checkpoints ship: a spec cannot have it run.
+#
+# For the models' backends and for the servers of models alike.
+
+REMOTE_CODE = Refusal(
+    path="trust_remote_code",
+    reason="the trainers and servers of agentc do not run code from model repositories",
+    capability="trust_remote_code",
+    fix="choose a model whose architecture transformers has built in",
+)
+"""Of the setting `trust_remote_code: true`."""

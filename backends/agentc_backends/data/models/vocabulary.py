@@ -12,7 +12,7 @@ from typing import Any
 
 from agentc.program.job import read_rows
 from agentc_backends.data.chat.formats import ChatFormat, Message
-from agentc_backends.data.chat.functions import in_plain_text
+from agentc_backends.data.chat.tool_calls import in_plain_text
 
 PAD = "<|pad|>"
 

@@ -13,8 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from agentc_backends.data.pair.read import read_trajectories
-from agentc_backends.data.pair.rules import PairCounts, PairError, PairRules, Trajectory
+from agentc_backends.data.pair.trajectories import (
+    PairCounts,
+    PairError,
+    PairRules,
+    Trajectory,
+    read_trajectories,
+)
 
 Row: TypeAlias = Mapping[str, Any]
 Messages: TypeAlias = Sequence[Mapping[str, str]]

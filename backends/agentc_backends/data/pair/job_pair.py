@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentc.program.job import load_job, read_rows, write_rows
 from agentc_backends.data.pair.contrast import build_pairs
-from agentc_backends.data.pair.rules import PairError, PairRules
+from agentc_backends.data.pair.trajectories import PairError, PairRules
 
 _TRAINED = ("prompt", "chosen", "rejected")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from agentc_backends.data.chat.unsaid import unsaid_runs
+from agentc_backends.data.chat.hidden_texts import secret_windows
 from agentc_backends.environments.colbench.tasks import Task, read_rules, resolve
 from agentc_backends.environments.server.environment import EpisodeError
 from agentc_backends.environments.server.program import spec_content
@@ -149,7 +149,7 @@ REFUSAL = "I cannot write code."
 def code_starts(reply: str, reference: str, description: str) -> int | None:
     """Where in a reply the reference's own characters begin, None where it has too few in a row.
     What the task's description says too, and signatures, the agent is told anyway."""
-    size, runs = unsaid_runs(reference, WINDOW, description)
+    size, runs = secret_windows(reference, WINDOW, description)
     places = (at for at in range(len(reply) - size + 1) if reply[at : at + size] in runs)
     return next(places, None)
 

@@ -168,3 +168,8 @@ def _ordered(found: Mapping[str, ExperimentJob]) -> tuple[ExperimentJob, ...]:
     for name in found:
         visit(name)
     return tuple(result.values())
+
+
+def anchor(node: ExperimentJob) -> str:
+    """The id of a job's place in the page."""
+    return "job-" + node.object.replace("/", "-")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentc.result_tables import ColumnKind, ResultTable, table_text
-from agentc_backends.results.report import claims, costs, searches, sweep, tables, turns
+from agentc_backends.results.report import evaluation_tables, fact_tables, job_tables
 from agentc_backends.results.report.collect import Collection
 
 _MOST_ROWS = 1000
@@ -28,21 +28,21 @@ Columns: TypeAlias = tuple[tuple[str, ColumnKind], ...]
 def result_tables(collection: Collection, experiment: Mapping[str, Any]) -> tuple[ResultTable, ...]:
     """Every table of the page, in its order, each under a name of its own."""
     plain = (
-        ("searches", "Searches", searches.searches(collection)),
-        ("revisions", "Revisions", searches.revisions(collection)),
-        ("mixtures", "Mixtures", searches.mixtures(collection)),
-        ("hidden-texts", "Hidden texts", turns.hidden_texts(collection)),
-        ("candidates", "Candidates", turns.sampled(collection)),
-        ("rankings", "Rankings", turns.ranked(collection)),
-        ("turn-pairs", "Pairs of candidates", turns.turn_pairs(collection)),
+        ("searches", "Searches", fact_tables.searches(collection)),
+        ("revisions", "Revisions", fact_tables.revisions(collection)),
+        ("mixtures", "Mixtures", fact_tables.mixtures(collection)),
+        ("hidden-texts", "Hidden texts", fact_tables.hidden_texts(collection)),
+        ("candidates", "Candidates", fact_tables.sampled(collection)),
+        ("rankings", "Rankings", fact_tables.ranked(collection)),
+        ("turn-pairs", "Pairs of candidates", fact_tables.turn_pairs(collection)),
     )
     found = [
-        *(_sweep(table) for table in sweep.sweep_tables(collection, experiment)),
-        *(_comparison(table) for table in tables.comparisons(collection)),
-        *(_evaluations(table) for table in tables.evaluations(collection)),
-        *(_claims(node) for node in claims.claim_tables(collection)),
+        *(_sweep(table) for table in evaluation_tables.sweep_tables(collection, experiment)),
+        *(_comparison(table) for table in evaluation_tables.comparisons(collection)),
+        *(_evaluations(table) for table in evaluation_tables.evaluations(collection)),
+        *(_claims(node) for node in evaluation_tables.claim_tables(collection)),
         *(_plain(name, title, rows) for name, title, rows in plain if rows),
-        _jobs([*tables.jobs(collection), *costs.servers(collection)]),
+        _jobs([*job_tables.jobs(collection), *job_tables.servers(collection)]),
     ]
     return tuple(found)
 

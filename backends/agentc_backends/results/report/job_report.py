@@ -11,9 +11,9 @@ import sys
 from agentc.program.job import load_job, write_json
 from agentc.result_tables import TABLES_FILE, tables_text
 from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.evaluation_tables import sweep_tables
 from agentc_backends.results.report.exports import result_tables
 from agentc_backends.results.report.page import render_page
-from agentc_backends.results.report.sweep import sweep_tables
 
 
 def main() -> int:

@@ -20,20 +20,14 @@ from markupsafe import Markup
 
 from agentc.result_tables import ResultTable
 from agentc_backends.results.report import (
-    browser,
-    charts,
-    claims,
-    costs,
+    curves,
+    drawings,
+    episode_browser,
+    evaluation_tables,
     exports,
-    graph,
-    origin,
-    pages,
-    runs,
-    searches,
-    sweep,
-    tables,
+    fact_tables,
+    job_tables,
     training,
-    turns,
 )
 from agentc_backends.results.report.collect import Collection
 
@@ -69,8 +63,8 @@ def render_page(
     if found is None:
         found = exports.result_tables(collection, experiment)
     script = "".join(map(_file, ("page.js", "episodes.js")))
-    episodes = browser.episode_stages(collection, trajectories)
-    jobs, servers = tables.jobs(collection), costs.servers(collection)
+    episodes = episode_browser.episode_stages(collection, trajectories)
+    jobs, servers = job_tables.jobs(collection), job_tables.servers(collection)
     blocks = episodes.pop("blocks")
     environment = Environment(
         autoescape=True,
@@ -84,50 +78,50 @@ def render_page(
         "chance": _chance,
         "moved": _moved,
         "tried": _tried,
-        "duration": graph.duration,
+        "duration": drawings.duration,
         "number": _number,
         "percent": _percent,
         "moment": _moment,
         "count": _count,
     }
-    environment.globals["episodes"] = browser.episodes_link
+    environment.globals["episodes"] = episode_browser.episodes_link
     template = environment.get_template("page.html.j2")
     return template.render(
         experiment=experiment,
         paper=_paper(experiment.get("paper") or {}),
         missing=missing,
         links=exports.download_links(found, str(experiment.get("name", "agentc"))),
-        origin=origin.origin(collection, experiment),
-        kept_models=tables.kept_models(collection),
-        health=tables.health(collection),
-        job_warnings=tables.job_warnings(collection),
-        evaluations=tables.evaluations(collection),
-        claims=claims.claim_tables(collection),
-        sweeps=sweep.sweep_tables(collection, experiment),
-        comparisons=tables.comparisons(collection),
-        curves=charts.curve_charts(collection, experiment),
-        runs=runs.run_charts(collection, experiment),
-        searches=searches.searches(collection),
-        revisions=searches.revisions(collection),
-        mixtures=searches.mixtures(collection),
-        hidden_texts=turns.hidden_texts(collection),
-        sampled=turns.sampled(collection),
-        ranked=turns.ranked(collection),
-        turn_pairs=turns.turn_pairs(collection),
+        origin=origin(collection, experiment),
+        kept_models=job_tables.kept_models(collection),
+        health=job_tables.health(collection),
+        job_warnings=job_tables.job_warnings(collection),
+        evaluations=evaluation_tables.evaluations(collection),
+        claims=evaluation_tables.claim_tables(collection),
+        sweeps=evaluation_tables.sweep_tables(collection, experiment),
+        comparisons=evaluation_tables.comparisons(collection),
+        curves=curves.curve_charts(collection, experiment),
+        runs=curves.run_charts(collection, experiment),
+        searches=fact_tables.searches(collection),
+        revisions=fact_tables.revisions(collection),
+        mixtures=fact_tables.mixtures(collection),
+        hidden_texts=fact_tables.hidden_texts(collection),
+        sampled=fact_tables.sampled(collection),
+        ranked=fact_tables.ranked(collection),
+        turn_pairs=fact_tables.turn_pairs(collection),
         training=training.training_charts(collection, experiment),
-        distributions=[browser.rewards(n) for n in collection.of_type("Trajectories")],
-        made_pages=pages.page_pictures(collection),
-        graph=graph.draw_graph(collection),
+        distributions=[episode_browser.rewards(n) for n in collection.of_type("Trajectories")],
+        made_pages=episode_browser.page_pictures(collection),
+        graph=drawings.draw_graph(collection),
         types=[kind for kind in _DRAWN if collection.of_type(kind)],
         jobs=jobs,
         servers=servers,
-        totals=costs.totals([*jobs, *servers]),
-        total_s=tables.total_seconds(collection),
-        software=tables.software(collection),
-        machines=tables.machines(collection),
+        totals=job_tables.totals([*jobs, *servers]),
+        total_s=job_tables.total_seconds(collection),
+        software=job_tables.software(collection),
+        machines=job_tables.machines(collection),
         data=embedded_json(episodes),
         blocks=blocks,
-        played=browser.played_by(collection),
+        played=episode_browser.played_by(collection),
         style=Markup(_file("style.css")),
         script=Markup(script),
         script_hash=_digest(script),
@@ -220,3 +214,40 @@ def _moment(seconds: float | None) -> str:
     if seconds is None:
         return "?"
     return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# MERGED origin:
+# What the header says of a report: at which scale results were made, when, where, by which
+# agentc.
+#
+# All of it stands in the manifests of the jobs. What belongs to one run alone (its params, the
+# commit) is added by who shows the page, `agentc.run.report_header`.
+
+
+def origin(collection: Collection, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(name, text) of each fact that is known: scale, when, agentc's versions, hosts."""
+    manifests = [node.manifest for node in collection.nodes]
+    versions = {str(m["agentc"]) for m in manifests if m.get("agentc")}
+    hosts = {str((m.get("hardware") or {}).get("host") or "") for m in manifests}
+    facts = [
+        ("scale", str(experiment.get("scale") or "as the spec is written")),
+        ("made", _when(manifests)),
+        ("agentc", ", ".join(sorted(versions))),
+        ("host", ", ".join(sorted(hosts - {""}))),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def _when(manifests: list[Mapping[str, Any]]) -> str:
+    """From the start of the first job to the end of the last one."""
+    began = [float(m["started"]) for m in manifests if m.get("started") is not None]
+    if not began:
+        return ""
+    ends = [
+        float(m["started"]) + float(m.get("wall_s") or 0.0)
+        for m in manifests
+        if m.get("started") is not None
+    ]
+    first, last = (datetime.fromtimestamp(t, tz=timezone.utc) for t in (min(began), max(ends)))
+    until = last.strftime("%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M")
+    return f"{first:%Y-%m-%d %H:%M} to {until} UTC"

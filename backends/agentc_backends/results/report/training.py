@@ -11,10 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc_backends.results.report.collect import Collection, ExperimentJob
-from agentc_backends.results.report.figures import PlotLine, line_chart
-from agentc_backends.results.report.sweep import seed_axes
-from agentc_backends.results.report.tables import anchor
+from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor
+from agentc_backends.results.report.drawings import PlotLine, line_chart
+from agentc_backends.results.report.evaluation_tables import seed_axes
 
 _MOST_POINTS = 300
 # What trainers log (trl's names), and what people call it.

@@ -17,8 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from agentc_backends.openai_api.process import serve
-    from agentc_backends.servers.encoder.application import create_app
-    from agentc_backends.servers.encoder.served_encoder import ServedEncoder
+    from agentc_backends.servers.encoder.application import ServedEncoder, create_app
 
     try:
         encoder = ServedEncoder(options.model)

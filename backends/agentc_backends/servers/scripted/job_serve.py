@@ -10,8 +10,7 @@ from pathlib import Path
 
 from agentc_backends.openai_api.application import create_app
 from agentc_backends.openai_api.process import add_process_arguments, begin, serve
-from agentc_backends.servers.scripted.rules import read_rules
-from agentc_backends.servers.scripted.scripted_model import ScriptedModel
+from agentc_backends.servers.scripted.scripted_model import ScriptedModel, read_rules
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

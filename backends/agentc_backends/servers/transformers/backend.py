@@ -1,13 +1,41 @@
-"""Declares `serve.transformers`: the embedded server for CPUs, in the torch environment."""
+"""What the embedded server keeps: weights, and keys and values up to a bound."""
 
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
+from agentc.backend_api.memory import MemoryQuestion, ServerMemory
 from agentc.kinds.field import Field, boolean, choice, group, integer
-from agentc_backends.data.models.remote_code import REMOTE_CODE
+from agentc_backends.data.models.sources import REMOTE_CODE
 from agentc_backends.servers.start_limit import start_field, start_limit
-from agentc_backends.servers.transformers.memory import server_memory
 from agentc_backends.software import STRUCTURED, TORCH
+
+_WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2}
+_MIB = 2**20
+
+
+def server_memory(question: MemoryQuestion) -> ServerMemory:
+    """Of serve.transformers, which serves on processors."""
+    width = _WIDTHS[question.text("dtype", "float32")]
+    # The critic that ranks candidates is as large as the model, and in float32. One with an encoder
+    # of its own (RoBERTa: 0.5 GB) is counted so too: the server is not told which.
+    critic = 0 if question.get("rerank") is None else _WIDTHS["float32"]
+    window = question.integer("max_model_len", question.model.context)
+    return ServerMemory(
+        weights=width + critic,
+        devices=1,
+        cache=width,
+        window=window,
+        batch=question.integer("max_batch_tokens", 512),
+        flow=width,
+        replies=question.integer("max_sequences", 64),
+        fixed_cache=question.integer("cache_mb", 2048) * _MIB,
+        # The interface, and the engine.
+        workers=2,
+    )
+
+
+# MERGED backend:
+# Declares `serve.transformers`: the embedded server for CPUs, in the torch environment.
 
 FIELDS: tuple[Field, ...] = (
     integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",

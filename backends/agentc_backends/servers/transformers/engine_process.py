@@ -22,16 +22,15 @@ import torch
 
 from agentc.program.child import die_with_parent
 from agentc.program.imported import report
-from agentc_backends.engine.checkpoint import Checkpoint, load_checkpoint
-from agentc_backends.engine.engine import (
+from agentc_backends.engine.decoding import Guide, Guides, stop_test
+from agentc_backends.engine.generation import (
     Action,
     ClosedError,
     Engine,
     EngineLimits,
     Ongoing,
 )
-from agentc_backends.engine.guide import Guide, Guides
-from agentc_backends.engine.reply_text import stop_test
+from agentc_backends.engine.model import Checkpoint, load_checkpoint
 from agentc_backends.openai_api.text_model import TokenScore
 from agentc_backends.servers.transformers.channel import (
     Cancel,

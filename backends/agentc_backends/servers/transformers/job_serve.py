@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from agentc_backends.openai_api.process import add_process_arguments, begin
 
 if TYPE_CHECKING:
-    from agentc_backends.servers.transformers.reranked import Reranked
+    from agentc_backends.servers.transformers.reranking import Reranker
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace, token: str | None) -> int:
-    from agentc_backends.engine.engine import EngineLimits
+    from agentc_backends.engine.generation import EngineLimits
     from agentc_backends.openai_api.application import create_app
     from agentc_backends.openai_api.process import serve
     from agentc_backends.servers.transformers.engine_client import EngineClient, EngineEndedError
@@ -74,16 +74,16 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
     return 0
 
 
-def _reranking(options: argparse.Namespace, root: str) -> Reranked | None:
+def _reranking(options: argparse.Namespace, root: str) -> Reranker | None:
     """Raises ValueError where a model is served that has no critic."""
     if options.rerank_candidates is None:
         return None
     import torch
 
-    from agentc_backends.servers.transformers.reranked import Reranked
+    from agentc_backends.servers.transformers.reranking import Reranker
 
     torch.set_num_threads(options.threads)  # of the critic, in this process
-    return Reranked.read(root, options.rerank_candidates, options.rerank_critic)
+    return Reranker.read(root, options.rerank_candidates, options.rerank_critic)
 
 
 def _end_soon() -> None:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from agentc_backends.engine.checkpoint import load_tokenizer
-from agentc_backends.engine.guide import check_grammar
-from agentc_backends.engine.reply_text import before_stops, decode
+from agentc_backends.engine.decoding import before_stops, check_grammar, decode
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.openai_api.text_model import (
     Choice,
@@ -28,7 +27,7 @@ from agentc_backends.servers.transformers.channel import EngineTask, Loaded, Res
 from agentc_backends.servers.transformers.engine_client import EngineClient
 
 if TYPE_CHECKING:
-    from agentc_backends.servers.transformers.reranked import Reranked
+    from agentc_backends.servers.transformers.reranking import Reranker
 
 
 class ServedModel:
@@ -40,7 +39,7 @@ class ServedModel:
         self,
         engine: EngineClient,
         loaded: Loaded,
-        reranked: Reranked | None = None,
+        reranked: Reranker | None = None,
         *,
         structured: bool = False,
     ) -> None:

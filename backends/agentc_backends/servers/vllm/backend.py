@@ -1,9 +1,14 @@
-"""Declares `serve.vllm`: fields become flags of `vllm serve`, one to one."""
+"""Where vLLM's log says why a server failed, and what in it says nothing: patterns for the runtime.
+
+vLLM ends with tracebacks of its interface process, which only say that the engine failed; the
+reason is some hundred lines above, among the lines of a worker or of the engine.
+"""
 
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend
-from agentc.backend_api.parallel import sizes_of
+from agentc.backend_api.memory import MemoryQuestion, ServerMemory
+from agentc.backend_api.parallel import devices_of, sizes_of
 from agentc.kinds.field import (
     Field,
     boolean,
@@ -12,11 +17,81 @@ from agentc.kinds.field import (
     number,
     seed,
 )
-from agentc_backends.data.models.remote_code import REMOTE_CODE
+from agentc_backends.data.models.sources import REMOTE_CODE
 from agentc_backends.servers.start_limit import start_field, start_limit
-from agentc_backends.servers.vllm.failures import CAUSES, NOISE
-from agentc_backends.servers.vllm.memory import server_memory
 from agentc_backends.software import VLLM, VLLM_CUDA
+
+_ERROR = (
+    r"(?P<cause>(?:\w+\.)*\w*(?:Error|Exception): "
+    r"(?!Engine core initialization failed|Executor failed|\d+ validation errors? for).+)"
+)
+_LOGGED = r"ERROR \S+ \S+ \[[^\]]*\] "
+
+CAUSES = (
+    r"^vllm: (?P<cause>.+)",  # said by job_serve.py before vLLM is started
+    rf"^\((?:\w*Worker|EngineCore)\S* pid=\d+\) (?:{_LOGGED})?{_ERROR}",
+    r"ERROR .*(?P<cause>Worker proc \S+ died unexpectedly)",
+    # Settings that vLLM refuses before there is an engine, in the words of pydantic.
+    r"^(?:\(APIServer pid=\d+\))?\s+(?P<cause>Value error, .+?)(?: \[type=\w+, input_value=.*)?$",
+    r"\berror: (?P<cause>(?:argument|unrecognized arguments|ambiguous option).+)",
+    rf"^\(APIServer pid=\d+\) (?:{_LOGGED})?(?!.*EngineDeadError){_ERROR}",
+    # The engine's process is gone without a word: killed, by the kernel where memory ran out.
+    r"(?P<cause>EngineDeadError: EngineCore encountered an issue)",
+    rf"^{_ERROR}",
+)
+NOISE = (
+    r"nanobind",
+    r"^ - (?:leaked |\.\.\. skipped)",
+    r"leaked (?:semaphore|shared_memory)",
+    r"\bRoute: /",
+    r"Loading safetensors checkpoint shards:",
+    r"FutureWarning: |^  (?:if hasattr|wrapper = lookup)\(",
+    r"doesn't include CPU backend. Disabling Triton",
+    r"\[api_utils\.py:\d+\] (?:\s|$)",
+)
+
+
+# MERGED memory:
+# What vLLM keeps: weights and the longest conversation's keys and values on each device.
+
+_WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
+_QUANTISED = {"awq": 0.6, "gptq": 0.6, "bitsandbytes": 0.6, "fp8": 1.0}
+"""Bytes of a weight: 4 bits with their scales."""
+_BATCH_LARGE, _BATCH, _LARGE_CARD = 8192, 2048, 70e9
+"""vLLM 0.32's own choice of tokens in one pass, on cards of more than 70 GiB and others."""
+_SEQUENCES = 256
+_GIB = 2**30
+
+
+def server_memory(question: MemoryQuestion) -> ServerMemory:
+    """Of serve.vllm: what it cannot do without. The rest of its share is for more conversations."""
+    width = _WIDTHS[question.text("dtype", "auto")]
+    cache = {"auto": width, "fp8": 1}.get(question.text("kv_cache_dtype", "auto"), 2)
+    window = question.integer("max_model_len", question.model.context)
+    devices = devices_of(question.get, question.nodes, question.gpus or None)
+    large = question.card is None or question.card >= _LARGE_CARD
+    usual = _BATCH_LARGE if large else _BATCH
+    if question.get("enable_chunked_prefill") is False:
+        usual = max(window, _BATCH)
+    share, offloaded = question.get("gpu_memory_utilization"), question.get("cpu_offload_gb")
+    return ServerMemory(
+        weights=_QUANTISED.get(question.text("quantization", "none"), width),
+        devices=devices,
+        cache=cache,
+        window=window,
+        batch=question.integer("max_num_batched_tokens", usual),
+        flow=width,
+        replies=question.integer("max_num_seqs", _SEQUENCES),
+        share=float(share) if isinstance(share, (int, float)) else 0.9,
+        fixed_cache=0 if question.gpus else question.integer("cpu_kv_cache_gb", 1) * _GIB,
+        # On a node: the interface, the engine, and a worker for each device.
+        workers=2 + -(-devices // question.nodes),
+        offloaded=int(offloaded * _GIB) if isinstance(offloaded, (int, float)) else 0,
+    )
+
+
+# MERGED backend:
+# Declares `serve.vllm`: fields become flags of `vllm serve`, one to one.
 
 FIELDS: tuple[Field, ...] = (
     integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",

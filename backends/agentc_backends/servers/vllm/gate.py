@@ -18,11 +18,14 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentc_backends.openai_api.access import naming, session_of
+from agentc_backends.openai_api.requests import MAX_BODY_BYTES, require_bounded
 from agentc_backends.openai_api.values import ApiError, parsed
-from agentc_backends.openai_api.wire import MAX_BODY_BYTES, require_bounded
-from agentc_backends.servers.vllm.functions import FunctionTexts, has_function_texts
+from agentc_backends.servers.vllm.conversations import (
+    FunctionTexts,
+    PromptTokens,
+    has_function_texts,
+)
 from agentc_backends.servers.vllm.job_serve import served_model
-from agentc_backends.servers.vllm.prompts import PromptTokens
 
 _HEALTH = "/health"
 _OPEN_PATHS = (_HEALTH,)

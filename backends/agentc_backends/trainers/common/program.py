@@ -14,17 +14,17 @@ from typing import Any
 
 from agentc.program.job import Job, load_job
 from agentc.runtime.machine.rendezvous import RendezvousError
-from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.chat.rows import NoRowsError, RowCounts, RowsError
+from agentc_backends.data.chat.formats import FormatError, NoRowsError, RowsError
+from agentc_backends.data.chat.rows import RowCounts
 from agentc_backends.data.models.checkpoint import (
     WEIGHT_SUFFIXES,
     CheckpointError,
     companion_files,
+    is_unchanged,
     require_unquantised,
     settle_libraries,
 )
 from agentc_backends.data.models.scored_rows import SCORED_FILE
-from agentc_backends.data.models.unchanged import is_unchanged
 from agentc_backends.job_device import NoGpuError, require_gpus
 from agentc_backends.trainers.common.checks import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.processes import (

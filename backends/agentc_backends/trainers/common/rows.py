@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agentc.program.job import Job, JobConfig, read_rows
-from agentc_backends.data.chat.best import best_of_all, best_of_tasks
-from agentc_backends.data.chat.rows import NoRowsError, RowsError
+from agentc_backends.data.chat.formats import NoRowsError, RowsError
+from agentc_backends.data.chat.selection import best_of_all, best_of_tasks
 
 Row: TypeAlias = dict[str, Any]
 

@@ -51,8 +51,8 @@ async def train(job: Job) -> None:
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
     from agentc_backends.data.chat.tokens import Encoder, chat_format_of
-    from agentc_backends.engine.checkpoint import context_of, ends_of, load_tokenizer
-    from agentc_backends.engine.reply_text import stop_test
+    from agentc_backends.engine.decoding import stop_test
+    from agentc_backends.engine.model import context_of, ends_of, load_tokenizer
     from agentc_backends.trainers.online_rl.archer import (
         CriticPhase,
         OfflineActorPhase,

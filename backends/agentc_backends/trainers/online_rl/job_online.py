@@ -17,8 +17,7 @@ from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.tasks import read_rules, tasks_of
 from agentc_backends.agents.rollout.turns import TurnRules
-from agentc_backends.data.models.checkpoint import settle_libraries
-from agentc_backends.data.models.unchanged import is_unchanged
+from agentc_backends.data.models.checkpoint import is_unchanged, settle_libraries
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
 
@@ -49,7 +48,7 @@ async def train(job: Job) -> None:
     require_gpus(job)
     settle_libraries()
     # These take seconds to import, and need the variables that were just set.
-    from agentc_backends.engine.checkpoint import (
+    from agentc_backends.engine.model import (
         context_of,
         ends_of,
         load_tokenizer,

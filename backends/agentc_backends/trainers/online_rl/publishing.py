@@ -23,7 +23,7 @@ from agentc_backends.data.models.checkpoint import (
     load_model,
     require_unquantised,
 )
-from agentc_backends.engine.checkpoint import load_tokenizer
+from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.trainers.online_rl.critic import Critic, RankWith, new_critic
 from agentc_backends.trainers.online_rl.readers import untrained_encoder
 from agentc_backends.trainers.online_rl.state import (

@@ -19,10 +19,9 @@ import torch
 from agentc_backends.agents.common.episode import Reply, is_cut_by_context
 from agentc_backends.agents.common.prompt import Message
 from agentc_backends.clients.errors import ContextOverflowError
-from agentc_backends.engine.checkpoint import Checkpoint, take_ragged
-from agentc_backends.engine.engine import Engine, EngineLimits, Ongoing
-from agentc_backends.engine.ragged import ATTENTION_NAME
-from agentc_backends.engine.reply_text import before_stops, decode, stop_test
+from agentc_backends.engine.decoding import before_stops, decode, stop_test
+from agentc_backends.engine.generation import Engine, EngineLimits, Ongoing
+from agentc_backends.engine.model import ATTENTION_NAME, Checkpoint, take_ragged
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.critic import BestOf
 

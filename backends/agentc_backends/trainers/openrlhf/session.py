@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from agentc.program.job import Job, JobConfig
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side
-from agentc_backends.data.models.lora_targets import require_lora_targets
+from agentc_backends.data.models.checkpoint import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
 from agentc_backends.trainers.common.checkpoints import Deadline, mark_whole
 from agentc_backends.trainers.common.checks import (

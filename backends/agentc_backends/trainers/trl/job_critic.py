@@ -11,21 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentc.program.job import Job, write_json
-from agentc_backends.data.chat.hidden_texts import HiddenTexts
-from agentc_backends.data.chat.privileged import FIRST_MESSAGE
+from agentc_backends.data.chat.formats import NoRowsError, RowsError
+from agentc_backends.data.chat.hidden_texts import FIRST_MESSAGE, HiddenTexts
 from agentc_backends.data.chat.rows import (
     MaskRules,
-    NoRowsError,
+    Normalisation,
     RowCounts,
-    RowsError,
     Side,
     check_dropped,
     encode_pairs,
     encode_rows,
     joined,
+    score_weights,
 )
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
-from agentc_backends.data.chat.turn_weights import Normalisation, score_weights
 from agentc_backends.data.models.value_head import HEAD, new_head, write_head
 from agentc_backends.trainers.common.processes import first_process
 from agentc_backends.trainers.common.program import run_trainer

@@ -11,8 +11,7 @@ from typing import Any
 from agentc.program.job import Job
 from agentc_backends.data.chat.rows import RowCounts, Side
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.data.models.checkpoint import companion_files, load_model
-from agentc_backends.data.models.lora_targets import require_lora_targets
+from agentc_backends.data.models.checkpoint import companion_files, load_model, require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
 from agentc_backends.job_device import job_device
 from agentc_backends.trainers.common.checkpoints import newest_whole, save_as, save_dtype_of

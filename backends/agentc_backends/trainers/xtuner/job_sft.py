@@ -19,7 +19,7 @@ from agentc.program.job import Job
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
-from agentc_backends.data.models.lora_targets import require_lora_targets
+from agentc_backends.data.models.checkpoint import require_lora_targets
 from agentc_backends.job_device import job_device
 from agentc_backends.trainers.common.checkpoints import Deadline
 from agentc_backends.trainers.common.checks import TrainingFailedError, require_attention

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
-from agentc_backends.data.chat.rows import (
-    RowsError,
-    Side,
-)
+from agentc_backends.data.chat.formats import RowsError
+from agentc_backends.data.chat.rows import Side
 from agentc_backends.trainers.common.rows import (
     permutation,
 )

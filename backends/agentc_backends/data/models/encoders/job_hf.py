@@ -12,12 +12,12 @@ from pathlib import Path
 
 from agentc.program.job import Job, load_job
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
-from agentc_backends.data.models.encoders.take import take_encoder
 from agentc_backends.data.models.job_hf import download
+from agentc_backends.data.models.model_files import copy_encoder
 
 
 def main() -> int:
-    return run_download("encoder.hf", take_encoder)
+    return run_download("encoder.hf", copy_encoder)
 
 
 def run_download(name: str, take: Callable[[Path, Job, str], None]) -> int:

@@ -11,12 +11,12 @@ from pathlib import Path
 from agentc.program.job import Job, load_job
 from agentc.runtime.store.content import content_digest
 from agentc_backends.data.models.checkpoint import CheckpointError
-from agentc_backends.data.models.encoders.take import take_encoder
 from agentc_backends.data.models.job_path import SPEC_DIRECTORY
+from agentc_backends.data.models.model_files import copy_encoder
 
 
 def main() -> int:
-    return run_copy("encoder.path", take_encoder)
+    return run_copy("encoder.path", copy_encoder)
 
 
 def run_copy(name: str, take: Callable[[Path, Job, str], None]) -> int:

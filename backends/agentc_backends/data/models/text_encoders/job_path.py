@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentc_backends.data.models.encoders.job_path import run_copy
-from agentc_backends.data.models.text_encoders.take import take_text_encoder
+from agentc_backends.data.models.model_files import copy_text_encoder
 
 if __name__ == "__main__":
-    raise SystemExit(run_copy("text_encoder.path", take_text_encoder))
+    raise SystemExit(run_copy("text_encoder.path", copy_text_encoder))

@@ -1,0 +1,266 @@
+"""Follows checkpoints from model to model, so that a learning curve has its points in order."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, read_lines
+from agentc_backends.results.report.drawings import PlotLine, line_chart
+from agentc_backends.results.report.evaluation_tables import pooled_mean, seed_axes
+from agentc_backends.statistics.student import t_quantile
+
+_FROM = ("model", "policy", "run")
+_MODELS = ("Checkpoint", "PolicyRun")
+
+
+def learning_curves(collection: Collection) -> list[dict[str, Any]]:
+    """One chart for each (environment, split) with two evaluations or more: lines that follow a
+    lineage of checkpoints, each point an evaluation of one of them.
+
+    A line ends at a checkpoint that no other evaluated one descends from, so that seeds and arms
+    of a sweep give lines of their own, which share their beginnings.
+    """
+    evaluated: dict[str, dict[str, tuple[ExperimentJob, dict[str, Any]]]] = {}
+    for node in collection.of_type("Metrics"):
+        metrics = node.document("metrics.json")
+        policy = _policy(node, collection)
+        if policy is not None:
+            evaluated.setdefault(metrics["name"], {})[policy.object] = (node, metrics)
+    charts = []
+    for name, points in evaluated.items():
+        lines = [line for line in _lines(points, collection) if len(line) > 1]
+        if lines:
+            charts.append({"name": name, "lines": lines})
+    return charts
+
+
+def _lines(
+    points: dict[str, tuple[ExperimentJob, dict[str, Any]]], collection: Collection
+) -> list[list[dict[str, Any]]]:
+    chains = {policy: _chain(collection.by_object[policy], collection) for policy in points}
+    inner = {ancestor.object for chain in chains.values() for ancestor in chain[:-1]}
+    lines = []
+    for policy, chain in chains.items():
+        if policy in inner:
+            continue
+        line = []
+        for step in chain:
+            if step.object in points:
+                node, metrics = points[step.object]
+                line.append(
+                    {
+                        "label": step.name,
+                        "evaluation": node.name,
+                        "anchor": anchor(node),
+                        "metrics": [metrics],
+                        "reward": metrics["reward"],
+                        "success": metrics["success"],
+                    }
+                )
+        lines.append(line)
+    return lines
+
+
+def _chain(checkpoint: ExperimentJob, collection: Collection) -> list[ExperimentJob]:
+    """The checkpoint with its ancestors, oldest first."""
+    chain = [checkpoint]
+    while True:
+        parent = next(
+            (
+                collection.by_object[name]
+                for role, name in chain[0].parents
+                if role in _FROM and name in collection.by_object
+            ),
+            None,
+        )
+        if parent is None or parent.type not in _MODELS:
+            return chain
+        chain.insert(0, parent)
+
+
+def _policy(metrics: ExperimentJob, collection: Collection) -> ExperimentJob | None:
+    """The checkpoint whose episodes were measured."""
+    for _, name in metrics.parents:
+        rollout = collection.by_object.get(name)
+        if rollout is None:
+            continue
+        for role, parent in rollout.parents:
+            if role == "policy" and parent in collection.by_object:
+                return collection.by_object[parent]
+    return None
+
+
+# MERGED charts:
+# Learning curves over a lineage of models. Neighbours: `training.py` draws logs, `runs.py` RL.
+
+
+def curve_charts(
+    collection: Collection, experiment: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """For each set of tasks: reward and success of the models in the order of their making. Lines
+    of one experiment at several seeds are one, with the intervals of the sweep's table."""
+    shown = []
+    for chart in learning_curves(collection):
+        lines = _over_seeds(chart["lines"], experiment or {})
+        several = len(lines) > 1
+        longest = max(lines, key=len)
+        shared = all([p["label"] for p in line] == [p["label"] for p in longest] for line in lines)
+        ticks = [
+            (float(i), point["label"] if shared or not several else f"model {i + 1}")
+            for i, point in enumerate(longest)
+        ]
+        # Where every reward is 0 or 1, success is the same curve again.
+        same = all(_same(point) for line in lines for point in line)
+        for score in ("reward",) if same else ("reward", "success"):
+            drawn = [_curve(line, score) for line in lines]
+            title = f"{score}{', which is success,' if same else ''} on {chart['name']}"
+            svg = line_chart(
+                drawn,
+                title=title,
+                height=250,
+                ticks=ticks,
+                include=(0.0,),
+                names=("model", score),
+            )
+            shown.append(
+                {
+                    "title": title,
+                    "svg": svg,
+                    "legend": [line.label for line in drawn] if several else [],
+                }
+            )
+    return shown
+
+
+def _over_seeds(
+    lines: Sequence[list[dict[str, Any]]], experiment: Mapping[str, Any]
+) -> list[list[dict[str, Any]]]:
+    """Lines whose evaluations differ by their seeds alone, pooled point by point."""
+    cells: Mapping[str, Mapping[str, Any]] = experiment.get("cells") or {}
+    seeds = seed_axes(experiment)
+
+    def place(point: Mapping[str, Any]) -> str:
+        about = cells.get(point["evaluation"]) or {"base": point["evaluation"], "cell": {}}
+        cell = {axis: value for axis, value in about["cell"].items() if axis not in seeds}
+        return json.dumps([about["base"], cell], sort_keys=True)
+
+    groups: dict[tuple[str, ...], list[list[dict[str, Any]]]] = {}
+    for line in lines:
+        groups.setdefault(tuple(map(place, line)), []).append(line)
+    return [
+        group[0] if len(group) == 1 else [_pooled(points) for points in zip(*group, strict=True)]
+        for group in groups.values()
+    ]
+
+
+def _pooled(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One point of several seeds; what no seed changes, such as the untrained model, is one run."""
+    runs = {point["evaluation"]: point["metrics"][0] for point in points}
+    first, found = points[0], list(runs.values())
+    if len(found) == 1:
+        return first
+    scores = {score: pooled_mean(found, score) or first[score] for score in ("reward", "success")}
+    label = f"{first['label'].split('@')[0]} ({len(found)} runs)"
+    return {**first, **scores, "label": label, "metrics": found}
+
+
+def _same(point: Mapping[str, Any]) -> bool:
+    reward, success = point["reward"], point["success"]
+    return all(reward[part] == success[part] for part in ("mean", "low", "high"))
+
+
+def _curve(line: list[dict[str, Any]], score: str) -> PlotLine:
+    means = [(float(i), float(point[score]["mean"])) for i, point in enumerate(line)]
+    intervals = [(point[score]["low"], point[score]["high"]) for point in line]
+    hints = [
+        f"{point['label']} ({point['evaluation']}): {point[score]['mean']:.3f}" for point in line
+    ]
+    return PlotLine(line[-1]["label"], means, intervals, hints, marked=True)
+
+
+# MERGED runs:
+# Curves of online RL: what episodes returned, by how much had been played.
+#
+# Of runs that differ by their seeds alone one line is drawn, with the interval of their mean.
+# Neighbour: `charts.py` follows models from stage to stage.
+
+_BY = (
+    ("trajectories", "trajectories"),
+    ("steps", "steps of the environment"),
+    ("reply_tokens", "tokens of replies"),
+)
+_MOST_POINTS = 40
+"""Of a line with whiskers: more would run into each other."""
+_SHARE = 0.975
+"""The upper end of a 95 % interval."""
+
+Curve = list[dict[str, Any]]
+
+
+def run_charts(
+    collection: Collection, experiment: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """The return of the policies in training, one line a run (or a group of seeds); {"title",
+    "svg", "legend"} each."""
+    groups = _groups(collection, experiment or {})
+    if not groups:
+        return []
+    shown = []
+    for name, label in _BY:
+        lines = [_line(title, curves, name) for title, curves in groups.items()]
+        title = f"return while training, by {label}"
+        shown.append(
+            {
+                "title": title,
+                "svg": line_chart(lines, title=title, height=216, names=(label, "return")),
+                "legend": [line.label for line in lines],
+            }
+        )
+    return shown
+
+
+def _groups(collection: Collection, experiment: Mapping[str, Any]) -> dict[str, list[Curve]]:
+    """Curves by what they are called; those of seeds together."""
+    cells: Mapping[str, Mapping[str, Any]] = experiment.get("cells") or {}
+    seeds = seed_axes(experiment)
+    found: dict[str, list[Curve]] = {}
+    for node in collection.of_type("PolicyRun"):
+        curve = _curve_of(node)
+        # A run that learns from recorded episodes has no returns of its own.
+        if len(curve) < 2 or "return" not in curve[0]:
+            continue
+        about = cells.get(node.name) or {"base": node.name, "cell": {}}
+        cell = {axis: value for axis, value in about["cell"].items() if axis not in seeds}
+        name = str(about["base"]) + (f" {json.dumps(cell, sort_keys=True)}" if cell else "")
+        found.setdefault(name, []).append(curve)
+    return found
+
+
+def _curve_of(node: ExperimentJob) -> Curve:
+    return read_lines(node.folder / "data" / "curve.jsonl")
+
+
+def _line(name: str, curves: Sequence[Curve], by: str) -> PlotLine:
+    """Of one run with the interval of its episodes' mean; of several that of the runs' mean."""
+    length = min(map(len, curves))
+    stride = max(1, math.ceil(length / _MOST_POINTS))
+    points, intervals, hints = [], [], []
+    for place in [*range(0, length - 1, stride), length - 1]:
+        rows = [curve[place] for curve in curves]
+        means = [float(row["return"]["mean"]) for row in rows]
+        if len(rows) == 1:
+            told = rows[0]["return"]
+            spread, n = float(told["sd"]), int(told["n"])
+        else:
+            spread, n = statistics.stdev(means), len(means)
+        mean = statistics.fmean(means)
+        half = t_quantile(_SHARE, n - 1) * spread / math.sqrt(n) if n > 1 else 0.0
+        points.append((statistics.fmean(float(row[by]) for row in rows), mean))
+        intervals.append((mean - half, mean + half))
+        hints.append(f"{name}, iteration {rows[0]['iteration']}: {mean:.3f}")
+    label = name if len(curves) == 1 else f"{name} ({len(curves)} runs)"
+    return PlotLine(label, points, intervals, hints, marked=True)

@@ -1,0 +1,287 @@
+"""Tables of a report: evaluations, comparisons, models that were not trained, durations, settings,
+software. No markup here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentc.runtime.health import findings, stage_facts
+from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor
+
+_SHOWN_JSON = 20_000
+
+
+def kept_models(collection: Collection) -> list[dict[str, Any]]:
+    """The stages that had nothing to train on and handed their model on, with the reason."""
+    found = []
+    for node in collection.of_type("Checkpoint"):
+        facts = node.manifest.get("facts") or {}
+        if facts.get("kept_model") is True:
+            because = str(facts.get("kept_because", ""))
+            found.append({"name": node.name, "anchor": anchor(node), "because": because})
+    return found
+
+
+def job_warnings(collection: Collection) -> list[dict[str, Any]]:
+    """What programs of jobs warned of."""
+    return [
+        {"name": node.name, "anchor": anchor(node), "text": str(text)}
+        for node in collection.nodes
+        for text in (node.manifest.get("facts") or {}).get("warnings") or ()
+    ]
+
+
+def health(collection: Collection) -> list[dict[str, Any]]:
+    """What says that stages learned nothing, the gravest first."""
+    anchors = {node.name: anchor(node) for node in collection.nodes}
+    stages = [stage_facts(node.name, node.manifest) for node in collection.nodes]
+    return [
+        {"name": one.stage, "anchor": anchors[one.stage], "what": one.what, "where": one.where}
+        for one in findings(stages)
+    ]
+
+
+def jobs(collection: Collection) -> list[dict[str, Any]]:
+    """What each job was given and what it cost."""
+    longest = max((_seconds(node) for node in collection.nodes), default=0.0) or 1.0
+    shared = members(collection)
+    rows = []
+    for node in collection.nodes:
+        manifest = node.manifest
+        environment = manifest.get("environment") or {}
+        rows.append(
+            {
+                "name": node.name,
+                "anchor": anchor(node),
+                "kind": node.kind,
+                "type": node.type,
+                "backend": f"{manifest.get('backend', '')} v{manifest.get('version', '')}",
+                "key": manifest.get("key", ""),
+                "wall_s": _seconds(node),
+                "share": _seconds(node) / longest,
+                "cpu_s": manifest.get("cpu_s"),
+                "max_rss_mb": manifest.get("max_rss_mb"),
+                **tokens(manifest),
+                "gpu_hours": None if node.object in shared else gpu_hours(manifest),
+                "attempts": manifest.get("attempts"),
+                "started": manifest.get("started"),
+                "environment": environment.get("name", ""),
+                "lock": str(environment.get("lock", "")),
+                "inputs": [
+                    (
+                        role,
+                        collection.by_object[name].name if name in collection.by_object else name,
+                    )
+                    for role, name in node.parents
+                ],
+                "facts": _flat(manifest.get("facts") or {}),
+                "settings": _flat((manifest.get("identity") or {}).get("settings") or {}),
+                "config": _json(manifest.get("config") or {}),
+                "leases": [_lease(lease) for lease in manifest.get("leases") or []],
+                "files": sorted((manifest.get("files") or {}).items()),
+            }
+        )
+    return rows
+
+
+def software(collection: Collection) -> list[dict[str, Any]]:
+    """Each software environment once: `imported` are versions that programs and servers said
+    they imported (empty when none said), `versions` everything that is installed in it."""
+    found: dict[str, dict[str, Any]] = {}
+    for node in collection.nodes:
+        environment = node.manifest.get("environment") or {}
+        parts = [environment]
+        for lease in node.manifest.get("leases") or []:
+            parts.append({**lease, "name": lease.get("environment")})
+        for part in parts:
+            lock = str(part.get("lock", ""))
+            if not lock:
+                continue
+            entry = found.setdefault(
+                lock,
+                {"name": part.get("name", ""), "lock": lock, "python": part.get("python")}
+                | {"imported": {}, "versions": {}},
+            )
+            for which in ("imported", "versions"):
+                entry[which] |= part.get(which) or {}
+    for entry in found.values():
+        for which in ("imported", "versions"):
+            entry[which] = sorted(entry[which].items(), key=lambda item: item[0].lower())
+    return list(found.values())
+
+
+def machines(collection: Collection) -> list[dict[str, Any]]:
+    """Each machine once, with how many jobs ran there."""
+    found: dict[str, dict[str, Any]] = {}
+    for node in collection.nodes:
+        hardware = node.manifest.get("hardware")
+        if hardware:
+            text = json.dumps(hardware, sort_keys=True)
+            entry = found.setdefault(text, {"facts": _flat(hardware), "jobs": 0})
+            entry["jobs"] += 1
+    return list(found.values())
+
+
+def total_seconds(collection: Collection) -> float:
+    return sum(_seconds(node) for node in collection.nodes)
+
+
+def _seconds(node: ExperimentJob) -> float:
+    return float(node.manifest.get("wall_s") or 0.0)
+
+
+def _lease(lease: Mapping[str, Any]) -> str:
+    identity = _flat(lease.get("identity") or {})
+    settings = ", ".join(f"{name} {value}" for name, value in identity)
+    ready = lease.get("ready_s")
+    text = f"{lease.get('role')}: {lease.get('backend')} v{lease.get('version')}"
+    if settings:
+        text += f" ({settings})"
+    return text + (f", ready after {ready:.1f} s" if isinstance(ready, (int, float)) else "")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested settings as (dotted name, text) pairs."""
+    found: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{prefix}{name}.")
+        else:
+            found.append((prefix + name, _text(value)))
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    if len(text) > _SHOWN_JSON:
+        return text[:_SHOWN_JSON] + f"\n... {len(text) - _SHOWN_JSON} more characters"
+    return text
+
+
+# MERGED costs:
+# What jobs and their servers cost: time, memory, tokens, GPU-hours. A server is a row of its
+# own,
+# since it works while its clients wait for it.
+
+_TOKENS = {
+    "tokens_in": ("prompt_tokens", "judge_prompt_tokens"),
+    "tokens_out": ("completion_tokens", "judge_completion_tokens"),
+}
+
+
+def tokens(manifest: Mapping[str, Any]) -> dict[str, int | None]:
+    """Tokens that a job's model servers read and wrote for it, where its facts say so."""
+    facts = manifest.get("facts") or {}
+    found: dict[str, int | None] = {}
+    for name, keys in _TOKENS.items():
+        counts = [facts[key] for key in keys if isinstance(facts.get(key), int)]
+        found[name] = sum(counts) if counts else None
+    return found
+
+
+def gpu_hours(manifest: Mapping[str, Any]) -> float | None:
+    """Of the GPUs that a job or a session was given; None without any."""
+    given = (manifest.get("hardware") or {}).get("gpus_given") or ()
+    return len(given) * float(manifest.get("wall_s") or 0.0) / 3600 if given else None
+
+
+def members(collection: Collection) -> frozenset[str]:
+    """Objects whose servers and GPUs were those of a session."""
+    return frozenset(
+        str(name) for each in collection.sessions for name in (each.get("members") or {}).values()
+    )
+
+
+def servers(collection: Collection) -> list[dict[str, Any]]:
+    """A row for each server that the jobs or their sessions started."""
+    inside = members(collection)
+    rows: list[dict[str, Any]] = []
+    for session in collection.sessions:
+        names = [node.name for node in collection.nodes if node.object in _values(session)]
+        rows += _rows(session, names, gpu_hours(session))
+    for node in collection.nodes:
+        if node.object not in inside:
+            # The job's own row has the GPUs.
+            rows += _rows(node.manifest, [node.name], None)
+    return [*rows, *_shared(collection)]
+
+
+def totals(rows: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Sums of jobs and servers; None where nothing is known."""
+    found: dict[str, float | None] = {"max_rss_mb": None}
+    for name in ("cpu_s", "tokens_in", "tokens_out", "gpu_hours"):
+        known = [row[name] for row in rows if row[name] is not None]
+        found[name] = sum(known) if known else None
+    return found
+
+
+def _rows(
+    manifest: Mapping[str, Any], clients: list[str], gpus: float | None
+) -> Iterator[dict[str, Any]]:
+    for lease in manifest.get("leases") or ():
+        parts = [part for part in lease.get("copies") or [lease] if part.get("cpu_s") is not None]
+        if not parts:
+            continue
+        yield {
+            "name": f"{lease.get('name') or lease.get('role')} server of {', '.join(clients)}",
+            "kind": "server",
+            "backend": str(lease.get("backend", "")),
+            "wall_s": float(manifest.get("wall_s") or 0.0),
+            "cpu_s": sum(float(part["cpu_s"]) for part in parts),
+            "max_rss_mb": max(float(part.get("max_rss_mb") or 0.0) for part in parts),
+            "attempts": None,
+            "started": manifest.get("started"),
+            "tokens_in": None,
+            "tokens_out": None,
+            "gpu_hours": gpus,
+        }
+        gpus = None  # of a session once, whichever of its servers had them
+
+
+def _shared(collection: Collection) -> Iterator[dict[str, Any]]:
+    """A row for each server of `scope: shared` or `node`, from the start of its first client to the
+    end of its last one. It may outlive them all: its CPU time is unknown."""
+    found: dict[tuple[str, str], list[tuple[ExperimentJob, Mapping[str, Any]]]] = {}
+    for node in collection.nodes:
+        for lease in node.manifest.get("leases") or ():
+            if lease.get("scope") is not None:
+                name = lease.get("name") or lease.get("role")
+                key = (str(lease.get("server") or name), str(lease.get("backend", "")))
+                found.setdefault(key, []).append((node, lease))
+    for (_, backend), clients in found.items():
+        lease = clients[0][1]
+        starts = [float(node.manifest.get("started") or 0.0) for node, _ in clients]
+        ends = [
+            start + float(node.manifest.get("wall_s") or 0.0)
+            for start, (node, _) in zip(starts, clients, strict=True)
+        ]
+        wall = max(ends) - min(starts)
+        given = (lease.get("hardware") or {}).get("gpus_given") or ()
+        names = ", ".join(dict.fromkeys(node.name for node, _ in clients))
+        yield {
+            "name": f"{lease.get('name') or lease.get('role')} server of {names}, shared",
+            "kind": "server",
+            "backend": backend,
+            "wall_s": wall,
+            "cpu_s": None,
+            "max_rss_mb": None,
+            "attempts": None,
+            "started": min(starts),
+            "tokens_in": None,
+            "tokens_out": None,
+            "gpu_hours": len(given) * wall / 3600 if given else None,
+        }
+
+
+def _values(session: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(map(str, (session.get("members") or {}).values()))
