@@ -14,12 +14,12 @@ from pathlib import Path
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Sink, render_json, render_text
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.front.expressions import Evaluator
 from agentc.front.read_module import build_module
 from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit, run_passes
-from agentc.plan.text import render_plan
+from agentc.plan.render import render_plan
 from agentc.source.load import load_bytes, load_text
 from agentc.source.tree import Computed, Mapping, Node, Scalar, Sequence, Unknown
 

@@ -17,18 +17,21 @@ from agentc.front.apply_scale import scale_names
 from agentc.front.local_backends import with_local_backends
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module
-from agentc.ir.stopping import Ends
+from agentc.ir.search import Ends
 from agentc.lock.collect import collect_lock, template_digests
 from agentc.lock.compare import compare_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock
 from agentc.lock.references import OutsideReferences
 from agentc.passes import BackendChoice, PassContext, Unit, run_passes
-from agentc.passes.lowering.secrets import SecretUse, needed_secrets
-from agentc.passes.lowering.trackers import report_places, secrets_of_trackers
+from agentc.passes.lowering.secrets import (
+    SecretUse,
+    needed_secrets,
+    report_places,
+    secrets_of_trackers,
+)
 from agentc.plan.job import Plan
-from agentc.source.boundary import allowed_code, allowed_paths
+from agentc.source.files import allowed_code, allowed_paths, folder_of, is_file
 from agentc.source.load import load_file
-from agentc.source.read import folder_of, is_file
 from agentc.store.variant import FULL
 from agentc.syntax.nodes import Spec
 

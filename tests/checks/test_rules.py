@@ -20,7 +20,7 @@ from agentc.compilation import compile_spec
 from agentc.diagnostics import render_text
 from agentc.passes.checks import RULES, Rule
 from agentc.passes.checks.subject import subjects_of
-from agentc.source.boundary import Boundary
+from agentc.source.files import Boundary
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in (HERE / "cases").iterdir() if path.is_dir())

@@ -11,7 +11,7 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.compilation import compile_spec
 from agentc.cost.estimate import Estimate, estimate_plan
-from agentc.cost.priors import value
+from agentc.cost.quantities import value
 from agentc.cost.render import total_entry, total_lines
 from agentc.cost.summary import Summary, summarise
 from agentc.plan.render import plan_document

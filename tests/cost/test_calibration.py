@@ -21,12 +21,11 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.cli.costing import not_measured
 from agentc.compilation import compile_spec
-from agentc.cost import calibration, contention, measuring
-from agentc.cost.calibration import Calibration, calibration_of
+from agentc.cost import hardware, machine_state
 from agentc.cost.estimate import estimate_plan
-from agentc.cost.hardware import cpu_machine, gpu_machine
-from agentc.cost.priors import prior
-from agentc.cost.sounding import Sounding, sounding_of, to_sound
+from agentc.cost.hardware import Calibration, calibration_of, cpu_machine, gpu_machine
+from agentc.cost.quantities import prior
+from agentc.cost.stated import Sounding, sounding_of, to_sound
 from agentc.cost.summary import Band, summarise
 from agentc.plan.render import plan_document
 from agentc.plan.work import find_work
@@ -116,10 +115,10 @@ def test_the_reference_machine_leaves_the_prior_as_it_is() -> None:
 )
 def test_what_is_no_measure_teaches_nothing(wrong: Any, tmp_path: Path) -> None:
     store = StoreLayout(tmp_path)
-    file = calibration.calibration_file(store, "lock")
+    file = hardware.calibration_file(store, "lock")
     file.parent.mkdir()
     file.write_text(json.dumps({"measured": wrong}))
-    assert calibration.read_calibration(store, "lock") is None
+    assert hardware.read_calibration(store, "lock") is None
 
 
 def test_it_is_kept_until_machine_or_software_change(
@@ -132,40 +131,40 @@ def test_it_is_kept_until_machine_or_software_change(
         given[-1]()
         return MEASURED
 
-    monkeypatch.setattr(measuring, "_run", run)
+    monkeypatch.setattr(machine_state, "_run", run)
     store.environment("a" * 64).mkdir(parents=True)
     document = {"environments": {"torch": {"lock": "a" * 64}}}
-    assert measuring.machine_measured(document, store, None) is None
+    assert machine_state.machine_measured(document, store, None) is None
     for _ in range(2):
-        found = measuring.machine_measured(document, store, began.append)
+        found = machine_state.machine_measured(document, store, began.append)
         assert found == calibration_of(MEASURED)
     assert len(began) == 1
-    assert measuring.machine_measured(document, store, None) is not None
-    file = calibration.calibration_file(store, "a" * 64)
-    assert json.loads(file.read_text())["machine"] == calibration.machine_words()
+    assert machine_state.machine_measured(document, store, None) is not None
+    file = hardware.calibration_file(store, "a" * 64)
+    assert json.loads(file.read_text())["machine"] == hardware.machine_words()
     other = {"environments": {"torch": {"lock": "b" * 64}}}
-    assert measuring.machine_measured(other, store, None) is None
-    monkeypatch.setattr(calibration, "machine_words", lambda: {"cpu": "another", "cpus": 64})
-    assert measuring.machine_measured(document, store, None) is None
+    assert machine_state.machine_measured(other, store, None) is None
+    monkeypatch.setattr(hardware, "machine_words", lambda: {"cpu": "another", "cpus": 64})
+    assert machine_state.machine_measured(document, store, None) is None
 
 
 def test_what_was_tried_in_vain_is_not_tried_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, tries = StoreLayout(tmp_path), list[str]()
-    monkeypatch.setattr(measuring, "_run", lambda *given: tries.append(given[2]))
+    monkeypatch.setattr(machine_state, "_run", lambda *given: tries.append(given[2]))
     monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
     document = {"environments": {"torch": {"lock": "a" * 64}}}
     for _ in range(2):  # its software is not built: nothing was tried
-        assert measuring.machine_measured(document, store, print) is None
+        assert machine_state.machine_measured(document, store, print) is None
     assert len(tries) == 2
     store.environment("a" * 64).mkdir(parents=True)
     for _ in range(2):
-        assert measuring.machine_measured(document, store, print) is None
+        assert machine_state.machine_measured(document, store, print) is None
     assert len(tries) == 3
-    file = calibration.calibration_file(store, "a" * 64)
+    file = hardware.calibration_file(store, "a" * 64)
     os.utime(file, (1, 1))
-    measuring.machine_measured(document, store, print)
+    machine_state.machine_measured(document, store, print)
     assert len(tries) == 4
 
 
@@ -201,14 +200,14 @@ def test_it_is_asked_in_its_own_software(
     shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
     monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "none"))
     store = StoreLayout(tmp_path / "store")
-    assert measuring.environments_sounded(games, table, store, print) == {}
+    assert machine_state.environments_sounded(games, table, store, print) == {}
     monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(shared))
     lock = games["environments"][LIGHT.name]["lock"]
     if not (store.environment(lock) / "complete.json").exists():
         pytest.skip("the software environment `light` is not built: `make environments`")
-    [told] = measuring.environments_sounded(games, table, store, print).values()
+    [told] = machine_state.environments_sounded(games, table, store, print).values()
     assert told.expert is not None
-    assert [*measuring.environments_sounded(games, table, store, None).values()] == [told]
+    assert [*machine_state.environments_sounded(games, table, store, None).values()] == [told]
 
 
 def _compute(until: float) -> None:
@@ -218,7 +217,7 @@ def _compute(until: float) -> None:
 
 def test_others_at_work_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    assert contention.share_of_cores(4) == 1.0
+    assert machine_state.share_of_cores(4) == 1.0
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
     cores = len(os.sched_getaffinity(0))
     others = [
@@ -230,7 +229,7 @@ def test_others_at_work_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in others:
         each.start()
     try:
-        assert contention.share_of_cores(cores) < 0.75
+        assert machine_state.share_of_cores(cores) < 0.75
     finally:
         for each in others:
             each.kill()
@@ -243,7 +242,7 @@ def test_a_plan_says_what_was_not_looked_at(
     work = find_work(quickstart, store)
     summary = summarise(quickstart, estimate_plan(quickstart, None, table=table), 2)
     assert not_measured(work, summary) == "this machine was not measured"
-    file = calibration.calibration_file(store, quickstart["environments"]["torch"]["lock"])
+    file = hardware.calibration_file(store, quickstart["environments"]["torch"]["lock"])
     file.parent.mkdir()
     file.write_text(json.dumps({"measured": MEASURED}))
     assert not_measured(work, summary) == "how busy this machine is does not count"
@@ -257,7 +256,7 @@ def test_a_busy_machine_takes_longer_and_says_so(
     from agentc.cost.render import summary_sentence
 
     idle = estimate_plan(quickstart, None, table=table)
-    busy = contention.slowed(idle, 0.25)
+    busy = machine_state.slowed(idle, 0.25)
     assert busy["sft"].seconds.median == pytest.approx(3.4 * idle["sft"].seconds.median)
     alone = summarise(quickstart, idle, 2)
     slower = replace(summarise(quickstart, busy, 2), share=0.25, alone=240.0)
@@ -269,12 +268,12 @@ def test_a_busy_machine_takes_longer_and_says_so(
 
 def test_a_busy_machine_has_a_wider_band() -> None:
     alone = Band(low=80.0, median=100.0, high=130.0)
-    assert contention.widened(alone, 1.0) == alone
-    wider = [contention.widened(alone, share) for share in (0.7, 0.4, 0.2)]
+    assert machine_state.widened(alone, 1.0) == alone
+    wider = [machine_state.widened(alone, share) for share in (0.7, 0.4, 0.2)]
     for band, next_band in pairwise([alone, *wider]):
         assert next_band.low < band.low
         assert next_band.median == 100.0
         assert next_band.high > band.high
     assert wider[-1].high < 100 / 0.2 * 1.3, "others do not count twice over"
     nothing = Band(low=0.0, median=0.0, high=0.0)
-    assert contention.widened(nothing, 0.2) == nothing
+    assert machine_state.widened(nothing, 0.2) == nothing

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc.cost.quantity import Quantity, sum_in_step, total
-from agentc.cost.refine import refine, weighted_median
+from agentc.cost.past import refine, weighted_median
+from agentc.cost.quantities import Quantity, sum_in_step, total
 
 quantities = st.builds(Quantity, st.floats(1e-6, 1e12), st.floats(0.01, 3))
 ratios = st.floats(-5, 5)

@@ -12,8 +12,8 @@ import yaml
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.diagnostics import Sink, render
-from agentc.diagnostics import lines as source_lines
-from agentc.diagnostics.span import Source
+from agentc.diagnostics import diagnostic as source_lines
+from agentc.diagnostics.diagnostic import Source
 from agentc.diagnostics.suggest import bounded_suggestions, suggestions
 from agentc.front.bind_stage import StageBinder
 from agentc.front.expand_repeat import Unrolled

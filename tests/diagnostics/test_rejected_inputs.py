@@ -14,8 +14,7 @@ import pytest
 from agentc.backend_api import load_backends
 from agentc.diagnostics import Sink, render_text
 from agentc.front.read_module import build_module
-from agentc.ir.module import Module
-from agentc.ir.product import product_of
+from agentc.ir.module import Module, product_of
 from agentc.kinds import kind_named
 from agentc.lock.references import OutsideReferences
 from agentc.passes import PassContext, Unit, run_passes

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Diagnostic, Sink, render_json, render_text
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 
 TEXT = "agentc: 1\nname: demo\nstages:\n\tx: é\n" + "a" * 300 + "END\n"
 

@@ -18,8 +18,8 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.cli import main
 from agentc.diagnostics import Diagnostic, Sink
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.diagnostics.sarif import render_sarif
-from agentc.diagnostics.span import Source, Span
 from agentc.front.read_module import build_module
 from agentc.reference.codes import code_named
 from agentc.source.load import load_bytes

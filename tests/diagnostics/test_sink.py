@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 
 HERE = Span(Source("spec.yaml", "a: 1\n"), 1, 1, 1, 2)
 THERE = Span(Source("spec.yaml", "a: 1\n"), 1, 4, 1, 5)

@@ -11,8 +11,7 @@ from toy_plan import job, plan
 
 from agentc import resources
 from agentc.emit import compile_to
-from agentc.plan.render import plan_document
-from agentc.plan.text import render_plan
+from agentc.plan.render import plan_document, render_plan
 
 MADE = plan(
     job("base", "model"),

@@ -20,7 +20,7 @@ import pytest
 from kills import assert_clean, cut_off, dice, digests, kills_wanted
 from tests.support.patience import PATIENCE_S
 
-from agentc.backend_api.searchers import installed_searcher
+from agentc.backend_api.trackers import installed_searcher
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.process import needed_by_searcher
 

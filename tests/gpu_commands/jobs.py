@@ -18,7 +18,7 @@ import pytest
 from agentc.backend_api import SoftwareEnvironment, StageBackend, StageView, load_backends
 from agentc.compilation import compile_spec
 from agentc.kinds import kind_named
-from agentc.kinds.groups import TRAINERS
+from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import is_model_server
 from agentc.memory import scratch_architecture
 from agentc.plan.job import Job, Plan

@@ -14,13 +14,9 @@ from tests.support.patience import PATIENCE_S
 from toy_plan import job, plan
 
 from agentc.cli import main
-from agentc.graph.dot import dot_text
-from agentc.graph.measure import fitted, text_width
-from agentc.graph.mermaid import MOST_EDGES, mermaid_text
-from agentc.graph.page import page_text
 from agentc.graph.stages import StageGraph, stage_graph
-from agentc.graph.svg import svg_text
-from agentc.graph.text import graph_text
+from agentc.graph.svg import fitted, page_text, svg_text, text_width
+from agentc.graph.text import MOST_EDGES, dot_text, graph_text, mermaid_text
 from agentc.plan.job import Job, Plan
 from agentc.plan.render import plan_document
 from agentc.plan.review import review_plan

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentc.kinds import KINDS
-from agentc.kinds.groups import ACTING, SERVED, TRAINERS
+from agentc.kinds.table import ACTING, SERVED, TRAINERS
 
 NAMES = {kind.name for kind in KINDS}
 ALLOWED = {

@@ -13,7 +13,7 @@ from tests.support.model_folder import write_model_folder
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
 from agentc.memory import PUBLISHED_SHAPES
-from agentc.memory.config_file import MOST_BYTES, ConfigFileError, shape_in
+from agentc.memory.architectures import MOST_BYTES, ConfigFileError, shape_in
 
 PUBLISHED = Path(__file__).parents[1] / "gpu_commands" / "models"
 TABLE = load_backends()

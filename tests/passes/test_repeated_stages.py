@@ -18,7 +18,7 @@ from agentc.compilation import Compilation, compile_spec
 from agentc.cost import estimate_plan, summarise
 from agentc.cost.workload import Forecaster
 from agentc.passes.checks import subject as rules
-from agentc.plan import canonical
+from agentc.plan import keys
 from agentc.plan.render import plan_document
 
 SPEC = """\
@@ -191,13 +191,13 @@ def test_equal_parts_enter_keys_as_one_text(
     tmp_path: Path, table: BackendTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = Counter[int]()
-    kept = canonical.canonical_text
+    kept = keys.canonical_text
 
     def canonical_text(value: object) -> str:
         calls[rounds] += isinstance(value, dict)
         return kept(value)
 
-    monkeypatch.setattr(canonical, "canonical_text", canonical_text)
+    monkeypatch.setattr(keys, "canonical_text", canonical_text)
     for rounds in (4, 12):
         compiled(tmp_path, table, rounds)
     assert calls[4] == calls[12] > 0

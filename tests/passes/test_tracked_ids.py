@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.support.drafted import job_draft
 
-from agentc.passes.lowering.drafts import look_through
-from agentc.passes.lowering.tracked_ids import tracked
+from agentc.passes.lowering.trial import look_through, tracked
 
 IDS = ("eto.1.explore", "sft")
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc.plan.canonical import canonical_text, plain_json
-from agentc.plan.text import document_text
+from agentc.plan.keys import canonical_text, plain_json
+from agentc.plan.render import document_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -12,7 +12,7 @@ from agentc.backend_api import load_backends
 from agentc.cli import main
 from agentc.compilation import compile_spec
 from agentc.plan.job import Plan
-from agentc.plan.text import render_plan
+from agentc.plan.render import render_plan
 
 
 @pytest.fixture

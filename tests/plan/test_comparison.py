@@ -13,9 +13,8 @@ from toy_plan import job, plan
 from agentc.cli import main
 from agentc.plan.comparison import Comparison, compare_documents, comparison_text
 from agentc.plan.job import Job, Plan, Resources
-from agentc.plan.render import plan_document
+from agentc.plan.render import plan_document, render_plan
 from agentc.plan.review import review_plan
-from agentc.plan.text import render_plan
 from agentc.plan.tree import plan_text
 from agentc.plan.work import find_work
 from agentc.run.record import Record

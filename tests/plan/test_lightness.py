@@ -14,7 +14,7 @@ from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc.plan.text import render_plan
+from agentc.plan.render import render_plan
 
 HEAVY = (
     "torch",

@@ -10,11 +10,11 @@ from tests.support.drafted import job_draft, lease_draft
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit
-from agentc.passes.assign_keys import assign_keys
-from agentc.passes.fuse_servers import fuse_servers
+from agentc.passes.lower import assign_keys
+from agentc.passes.servers import fuse_servers
 from agentc.plan.job import EnvLock, Job, Lease, Plan, Resources, SourcePlace
 from agentc.syntax.nodes import Spec
 

@@ -12,8 +12,7 @@ import pytest
 from agentc.backend_api import load_backends
 from agentc.cli import choose_run, main
 from agentc.compilation import compile_spec
-from agentc.plan.render import plan_document
-from agentc.plan.text import document_text
+from agentc.plan.render import document_text, plan_document
 from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
 from agentc.runtime.store.layout import StoreLayout

@@ -9,7 +9,7 @@ import pytest
 
 from agentc import resources
 from agentc.cli import main
-from agentc.cost import contention
+from agentc.cost import machine_state
 from agentc_backends.environments.textcraft import backend as textcraft
 
 
@@ -29,7 +29,7 @@ def test_dry_run_lists_jobs_and_writes_no_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # What others leave of this machine is another number each time.
-    monkeypatch.setattr(contention, "share_of_cores", lambda cores: 1.0)
+    monkeypatch.setattr(machine_state, "share_of_cores", lambda cores: 1.0)
     assert run(quickstart, tmp_path / "store", "--dry-run") == 0
     shown = capsys.readouterr().out
     assert main(["plan", quickstart, "--store", str(tmp_path / "store")]) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.backend_api.announced import announced
+from agentc.backend_api.table import announced
 
 TEXT = """\
 # of acme

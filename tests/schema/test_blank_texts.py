@@ -10,7 +10,7 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, string, strings
 from agentc.schema import language

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.kinds.field import REQUIRED, Field, Json, group, integer, number, string, strings
 from agentc.schema.coerce import FAILED, Coercion, as_json
 from agentc.schema.describe import describe

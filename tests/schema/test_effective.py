@@ -10,7 +10,7 @@ import pytest
 from agentc.backend_api import OptionView
 from agentc.backend_api.view import SettingTable
 from agentc.cost.subject import subject_of_job
-from agentc.diagnostics.span import Origin, Source, Span
+from agentc.diagnostics.diagnostic import Origin, Source, Span
 from agentc.ir.module import Stage, Value
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json

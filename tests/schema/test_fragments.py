@@ -6,7 +6,7 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source
+from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
 from agentc.source.load import load_text
 

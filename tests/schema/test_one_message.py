@@ -13,7 +13,7 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.diagnostics import Diagnostic, Sink, render_text
-from agentc.diagnostics.span import Source
+from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
 from agentc.kinds import JUDGE_KIND, KINDS, MODEL_KIND, REPORT_KIND, Kind
 from agentc.kinds.artifacts import CHECKPOINT

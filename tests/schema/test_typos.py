@@ -20,7 +20,7 @@ import pytest
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Diagnostic, Sink
-from agentc.diagnostics.span import Source
+from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
 from agentc.schema import language
 from agentc.source.load import load_text

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import BackendTable, load_backends
-from agentc.backend_api.searchers import installed_searcher
+from agentc.backend_api.trackers import installed_searcher
 from agentc.compilation import Compilation, compile_spec
 from agentc.plan.render import plan_document
 from agentc.published.json_schema import language_schema

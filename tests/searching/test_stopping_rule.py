@@ -9,7 +9,7 @@ import pytest
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
-from agentc.ir.stopping import StoppingRule
+from agentc.ir.search import StoppingRule
 from agentc.searching.steps import step_before
 from agentc.searching.stopping import RoundsSoFar, stop_of
 

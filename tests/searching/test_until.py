@@ -16,7 +16,7 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.cli import main
 from agentc.cli.stopping import with_stopped_rounds
 from agentc.compilation import Compilation, compile_spec
-from agentc.ir.stopping import StoppingRule
+from agentc.ir.search import StoppingRule
 from agentc.plan.render import plan_document
 from agentc.plan.work import object_of
 from agentc.published.json_schema import language_schema

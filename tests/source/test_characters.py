@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentc.diagnostics import Sink
+from agentc.diagnostics.diagnostic import Source
 from agentc.diagnostics.odd_characters import meant_by, odd_characters, plain, without_accents
-from agentc.diagnostics.span import Source
 from agentc.source.load import load_bytes, load_text
 from agentc.source.yaml_cause import _WORK, find_cause
 

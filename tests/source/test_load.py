@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink, render_json, render_text
-from agentc.diagnostics.lines import split_lines
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span, split_lines
 from agentc.schema.coerce import as_json
-from agentc.source.limits import ReadLimits
+from agentc.source.files import ReadLimits
 from agentc.source.load import load_bytes, load_file, load_text
 from agentc.source.tree import Mapping, Node, Scalar, Sequence
 

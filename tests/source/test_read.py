@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentc.compilation import compile_spec
-from agentc.source.read import UnreadableError, folder_of, is_file, read_named
+from agentc.source.files import UnreadableError, folder_of, is_file, read_named
 
 LONG = Path("u" * 5000)
 
@@ -41,14 +41,14 @@ def test_folders_and_files_are_asked_for_without_raising(tmp_path: Path) -> None
 def test_a_pipe_into_which_nobody_writes_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentc.source.read._WRITER_S", 0.05)
+    monkeypatch.setattr("agentc.source.files._WRITER_S", 0.05)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "nothing was written" in reason(pipe)
 
 
 def test_a_pipe_that_is_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentc.source.read._DATA_S", 0.05)
+    monkeypatch.setattr("agentc.source.files._DATA_S", 0.05)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     held = os.open(pipe, os.O_RDWR)

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc.diagnostics.span import Source, Span
-from agentc.source.advice import advise
+from agentc.diagnostics.diagnostic import Source, Span
+from agentc.schema.remedy import advise
 from agentc.source.scalars import (
     plain_value,
     read_boolean,

@@ -13,10 +13,10 @@ import pytest
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink, render_json, render_text
-from agentc.diagnostics.lines import split_lines
+from agentc.diagnostics.diagnostic import split_lines
 from agentc.front.read_module import build_module
-from agentc.source.credentials import blanked, find_credentials
 from agentc.source.load import load_bytes
+from agentc.source.text_checks import blanked, find_credentials
 
 GENERATOR = random.Random(7)
 MIXED = string.ascii_letters + string.digits

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from agentc.backend_api import load_backends
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field
-from agentc.schema import language, repeats
+from agentc.schema import language
 
 ROOT = Path(__file__).resolve().parents[2]
 CRASHERS = sorted((ROOT / "fuzz" / "crashers").glob("*/*"))
@@ -138,7 +138,7 @@ REPEAT = st.fixed_dictionaries(
             {"n": st.integers(0, 4) | SCALARS, "stages": st.dictionaries(NAMES, a_stage())},
             optional={
                 "until": st.dictionaries(
-                    st.sampled_from([field.name for field in repeats.UNTIL_FIELDS]),
+                    st.sampled_from([field.name for field in language.UNTIL_FIELDS]),
                     NAMES | SCALARS,
                     max_size=4,
                 ),

@@ -13,7 +13,7 @@ from tests.support.model_folder import write_model_folder
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
-from agentc.source.boundary import Boundary, OutsideError, allowed_paths
+from agentc.source.files import Boundary, OutsideError, allowed_paths
 
 Check = Callable[..., tuple[int, str]]
 SPEC = "agentc: 1\nname: demo\nmodels:\n  base: {{backend: path, path: {path}}}\n"

@@ -14,7 +14,7 @@ import pytest
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import Compilation, compile_spec
 from agentc.diagnostics import render_json, render_text
-from agentc.plan.text import render_plan
+from agentc.plan.render import render_plan
 
 SPEC = """\
 agentc: 1

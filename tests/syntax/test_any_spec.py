@@ -12,7 +12,7 @@ from tests.support.rounds_spec import HEAD, STAGES, Read, codes
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source
+from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
 from agentc.source.load import load_file, load_text
 

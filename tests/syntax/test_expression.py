@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentc.diagnostics import Sink
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.front.expressions import MISSING, Evaluator
 from agentc.kinds.field import Json
 from agentc.source.tree import Computed, Mapping, Scalar, Sequence, Unknown

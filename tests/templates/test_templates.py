@@ -165,7 +165,7 @@ def test_a_whole_spec_may_come_from_a_template(tmp_path: Path) -> None:
 
 def test_every_shipped_template_reads_and_documents_its_parameters() -> None:
     from agentc.diagnostics import Sink
-    from agentc.diagnostics.span import Source, Span
+    from agentc.diagnostics.diagnostic import Source, Span
     from agentc.source.tree import Scalar
     from agentc.templates.library import TemplateLibrary
 

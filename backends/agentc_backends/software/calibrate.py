@@ -1,6 +1,6 @@
 """Measures what training and serving on a processor take here: `python -m ... OUT.json`.
 
-For `agentc.cost.calibration`, which starts it in the software environment of the trainers. All
+For `agentc.cost.hardware`, which starts it in the software environment of the trainers. All
 times are processor time of one thread, so that a busy machine is not taken for a slow one.
 """
 

@@ -3,11 +3,12 @@
 `backend.py` files import from here, `agentc.kinds` and `agentc.kinds.artifacts`, and nothing heavy.
 """
 
-from agentc.backend_api.data_set import DataSet, DataSource
 from agentc.backend_api.declare import (
     OWN_LOOP,
     TASKSET,
     Backend,
+    DataSet,
+    DataSource,
     EnvironmentBackend,
     ExpectedExpert,
     ServerBackend,

@@ -1,5 +1,6 @@
-"""How a backend describes itself. A backend is an instance of one of three dataclasses below,
-exposed through the entry-point group `agentc.backends` (name = backend id)."""
+"""How a backend describes itself: one of three dataclasses below, exposed through the entry-point
+group `agentc.backends` (name = backend id).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from agentc.backend_api.data_set import DataSet
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory, TrainerMemory
 from agentc.ir.module import Resource
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
@@ -18,6 +18,42 @@ from agentc.lease_roles import LeaseRole
 if TYPE_CHECKING:
     from agentc.backend_api.draft import JobDraft, LeaseDraft, LowerContext
     from agentc.backend_api.view import OptionView, StageView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """One file to download. `name` is what it is called here; a `.zip` is unpacked. `size` is in
+    bytes, as published: more than twice as much is refused."""
+
+    name: str
+    url: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """`name` is what `agentc data fetch` takes, `use` what a spec writes, with `{path}` for where
+    the data lies.
+
+    `program` is a module's arguments, run by the Python that runs agentc (standard library only)
+    as `python *program FETCHED OUT`: the folder with what was downloaded, unpacked, and the folder
+    to fill. `contents` are the files that OUT must hold then: a name without a compression's suffix
+    (.xz, .gz) to the SHA-256 of what is in it, decompressed. `unpacked_size` bounds what archives
+    may hold, twice over.
+    """
+
+    name: str
+    doc: str
+    licence: str
+    sources: tuple[DataSource, ...]
+    unpacked_size: int
+    program: tuple[str, ...]
+    contents: Mapping[str, str]
+    use: str
+
+
+# How a backend describes itself. A backend is an instance of one of three dataclasses below,
+# exposed through the entry-point group `agentc.backends` (name = backend id).
 
 _Stated = TypeVar("_Stated")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from agentc.backend_api.declare import SoftwareEnvironment, StageBackend
 from agentc.backend_api.draft import LeaseDraft
 from agentc.backend_api.view import StageView
-from agentc.diagnostics.span import Origin, Source, Span
+from agentc.diagnostics.diagnostic import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field, Json

@@ -1,7 +1,7 @@
-"""Trackers: what a distribution declares of one, and those that are installed.
+"""Trackers and searchers: the programs that follow a run, as distributions declare them.
 
-The entry-point group is `agentc.trackers`; they are loaded where a spec or a command names one.
-`agentc.tracking` starts their programs, which follow `agentc.runtime.tracking`.
+Their entry-point groups are `agentc.trackers` and `agentc.searchers`; each is loaded where a spec
+or a command names it. `agentc.tracking` and `agentc.searching` start their programs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from agentc.backend_api.announced import announced
 from agentc.backend_api.declare import SoftwareEnvironment
+from agentc.backend_api.table import announced
 from agentc.kinds.field import Field, Json, string
 
-GROUP = "agentc.trackers"
+TRACKERS = "agentc.trackers"
 _LOCAL = ("file", "sqlite")
 """Schemes of addresses that are paths."""
 
@@ -89,7 +89,7 @@ def installed_trackers() -> dict[str, Tracker]:
     """By id, sorted. One that cannot be imported, or is none, is left out: a stranger's tracker
     stops no experiment."""
     found: dict[str, Tracker] = {}
-    for entry in announced(GROUP):
+    for entry in announced(TRACKERS):
         try:
             tracker = entry.load()
         except Exception:  # a stranger's module may raise anything at import
@@ -97,3 +97,31 @@ def installed_trackers() -> dict[str, Tracker]:
         if isinstance(tracker, Tracker) and tracker.id == entry.name:
             found.setdefault(entry.name, tracker)
     return found
+
+
+# Searchers: programs that propose values of params, as distributions declare them.
+#
+# The entry-point group is `agentc.searchers`; `agentc.searching` starts their programs.
+
+SEARCHERS = "agentc.searchers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searcher:
+    """`program` is a module that runs in `software` and answers requests on its standard input, a
+    line of JSON each (`agentc.searching.process` has them)."""
+
+    id: str
+    doc: str
+    software: SoftwareEnvironment
+    program: str
+
+
+def installed_searcher(name: str) -> Searcher | None:
+    """The one of that id; None where no distribution has it."""
+    for entry in announced(SEARCHERS):
+        if entry.name == name:
+            found = entry.load()
+            if isinstance(found, Searcher):
+                return found
+    return None

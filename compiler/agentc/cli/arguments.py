@@ -17,7 +17,7 @@ from agentc.diagnostics.render import counts_of, render_json, render_text
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
     from agentc.compilation import Compilation
-    from agentc.ir.stopping import Ends
+    from agentc.ir.search import Ends
     from agentc.lock.references import OutsideReferences
 
 
@@ -121,7 +121,7 @@ def compile_typed(
     forget one of them. `ends`: where its rounds have stopped. `moving`: a branch that no lock pins
     is a warning; commands that write or run a plan pin it, or have an error of it."""
     from agentc.compilation import compile_spec
-    from agentc.source.boundary import allowed_code, allowed_paths
+    from agentc.source.files import allowed_code, allowed_paths
 
     return compile_spec(
         arguments.spec,

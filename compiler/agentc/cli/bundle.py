@@ -94,8 +94,8 @@ def _check(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.emit.bundle import BundleError
     from agentc.emit.bundle_check import check_bundle
-    from agentc.source.boundary import allowed_paths
-    from agentc.source.characters import strip_forbidden
+    from agentc.source.files import allowed_paths
+    from agentc.source.text_checks import strip_forbidden
 
     directory: Path = arguments.check
     if arguments.spec is not None or arguments.output is not None or arguments.params:

@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
     no such stage."""
     from agentc.backend_api import load_backends
     from agentc.emit import compile_to
-    from agentc.plan.until import plan_until
+    from agentc.plan.work import plan_until
 
     compiled = compile_typed(arguments, load_backends(), moving=False)
     show_found(compiled, arguments)

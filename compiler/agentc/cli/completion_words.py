@@ -112,8 +112,8 @@ def _scales(spec: Path | None) -> tuple[str, ...]:
 def _section(spec: Path | None, name: str) -> dict[str, object]:
     """A table of the spec's text, as it is written."""
     from agentc.diagnostics.sink import Sink
+    from agentc.source.files import is_file
     from agentc.source.load import load_file
-    from agentc.source.read import is_file
     from agentc.source.tree import Mapping as Table
 
     if spec is None or not is_file(spec):
@@ -137,8 +137,8 @@ def _stages_of_spec(spec: Path, typed: argparse.Namespace) -> dict[str, str]:
     from agentc.backend_api import load_backends
     from agentc.diagnostics.sink import Sink
     from agentc.front.read_module import build_module
+    from agentc.source.files import folder_of, is_file
     from agentc.source.load import load_file
-    from agentc.source.read import folder_of, is_file
 
     if not is_file(spec):
         return {}

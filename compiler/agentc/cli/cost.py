@@ -72,8 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.cli.costing import cost_of
     from agentc.cost import GPUS, cost_table
-    from agentc.cost.budget import budget_lines
-    from agentc.cost.render import estimate_document
+    from agentc.cost.render import budget_lines, estimate_document
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.memory.render import memory_label, memory_share
     from agentc.placement.profile import find_profile

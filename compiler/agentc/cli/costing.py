@@ -42,8 +42,13 @@ def cost_of(
     here, how much of the machine is free counts; and where it is expected to take so many seconds,
     what is not known yet of this machine and of the plan's environments is measured first."""
     from agentc.cost import DEFAULT_GPU, estimate_plan, summarise
-    from agentc.cost.contention import share_of_cores, slowed, widened
-    from agentc.cost.measuring import environments_sounded, machine_measured
+    from agentc.cost.machine_state import (
+        environments_sounded,
+        machine_measured,
+        share_of_cores,
+        slowed,
+        widened,
+    )
 
     budget = None if compiled.module is None else compiled.module.budget
     here = cores or os.cpu_count() or 1
@@ -83,7 +88,7 @@ def cost_of(
 def not_measured(work: Work, summary: Summary) -> str:
     """What `cost` and `run` would look at first and a plan, which computes nothing, does not; ""
     where they would not either."""
-    from agentc.cost.measuring import machine_unknown
+    from agentc.cost.machine_state import machine_unknown
 
     if summary.wall.median < _WORTH_TRYING_S:
         return ""

@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 same, 1 different, 2 trouble with a spec, 5 no such run."""
     from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
     from agentc.plan.tree import coloured
-    from agentc.source.boundary import allowed_paths
+    from agentc.source.files import allowed_paths
     from agentc.store.paths import look_into
 
     layout = look_into(arguments.store)

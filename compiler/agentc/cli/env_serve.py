@@ -118,7 +118,7 @@ def _typed(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics import Sink
     from agentc.serving.entry import as_typed, typed_entry
-    from agentc.source.boundary import allowed_paths
+    from agentc.source.files import allowed_paths
 
     sink = Sink()
     pairs = [word.partition("=") for word in arguments.settings]
@@ -141,8 +141,7 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.passes import PassContext
     from agentc.serving.entry import module_entry
-    from agentc.source.boundary import allowed_paths
-    from agentc.source.read import folder_of
+    from agentc.source.files import allowed_paths, folder_of
 
     table = load_backends()
     compiled = compile_typed(arguments, table)

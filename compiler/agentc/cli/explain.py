@@ -183,8 +183,8 @@ def _place(stage: Stage) -> str:
 def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json, str]]:
     """Rows of path, effective value and origin: where the spec sets it, or `default`."""
     from agentc.backend_api import OptionView
+    from agentc.ir.module import stage_span
     from agentc.passes.lowering.module_context import stage_values
-    from agentc.passes.lowering.setting_span import stage_span
 
     values = stage_values(stage)
     view = OptionView(table=(field,), values=values)

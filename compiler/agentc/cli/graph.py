@@ -53,8 +53,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has errors; 2 when FILE cannot be written or ends like nothing that can
     be drawn, or there is too much for a picture."""
     from agentc.backend_api import load_backends
-    from agentc.graph.mermaid import MOST_EDGES
     from agentc.graph.stages import stage_graph
+    from agentc.graph.text import MOST_EDGES
     from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.tree import headline
@@ -117,11 +117,8 @@ def _form(output: Path | None) -> str | None:
 
 
 def _written(form: str, graph: StageGraph, headline: str) -> str:
-    from agentc.graph.dot import dot_text
-    from agentc.graph.mermaid import mermaid_text
-    from agentc.graph.page import page_text
-    from agentc.graph.svg import svg_text
-    from agentc.graph.text import graph_text
+    from agentc.graph.svg import page_text, svg_text
+    from agentc.graph.text import dot_text, graph_text, mermaid_text
 
     match form:
         case "svg":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, show_found
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
-from agentc.source.read import is_file
+from agentc.source.files import is_file
 
 if TYPE_CHECKING:
     from agentc.lock.document import LockDocument

@@ -17,7 +17,7 @@ from agentc.lock.collect import collect_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock, render_lock
 from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
 from agentc.lock.references import OutsideReferences, Revision, is_commit
-from agentc.source.read import is_file
+from agentc.source.files import is_file
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable

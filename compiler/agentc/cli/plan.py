@@ -24,8 +24,8 @@ from agentc.cli.stopping import with_stopped_rounds
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_SPEC
 from agentc.kinds.field import Json
-from agentc.plan.ranks import rank_commands
 from agentc.plan.review import Review
+from agentc.plan.tree import rank_commands
 from agentc.text import print_wrapped, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:

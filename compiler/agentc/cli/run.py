@@ -184,7 +184,7 @@ def execute(arguments: argparse.Namespace) -> int:
     budget = None if compiled.module is None else compiled.module.budget
     excess: tuple[Diagnostic, ...] = ()
     if budget is not None and expected is not None:
-        from agentc.cost.budget import over_budget
+        from agentc.cost.render import over_budget
 
         excess = over_budget(budget, expected, estimates)
     if arguments.dry_run:

@@ -112,7 +112,7 @@ class RunSteps:
         """Run one plan of the spec; its results are shown after the `last` one."""
         from agentc.cost.render import summary_sentence
         from agentc.emit import compile_to
-        from agentc.plan.text import document_text
+        from agentc.plan.render import document_text
         from agentc.run.orchestrate import run_plan
         from agentc.run.plan_folder import claim_plan_folder
         from agentc.runtime.store.trouble import writing

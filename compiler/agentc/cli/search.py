@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     after another, another search is at work, or Optuna cannot be had; 4 no usable store; 130
     interrupted."""
     from agentc.backend_api import load_backends
-    from agentc.backend_api.searchers import installed_searcher
+    from agentc.backend_api.trackers import installed_searcher
     from agentc.plan.render import plan_document
     from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.searching.follow import follow

@@ -15,9 +15,8 @@ from pathlib import Path
 from agentc.cli.arguments import names_spec
 from agentc.diagnostics.sink import Sink
 from agentc.front.apply_scale import scale_names
-from agentc.source.limits import SPEC_LIMITS
+from agentc.source.files import SPEC_LIMITS, UnreadableError, is_file, read_named
 from agentc.source.load import load_bytes
-from agentc.source.read import UnreadableError, is_file, read_named
 from agentc.source.tree import Mapping, Node, shortened
 
 _SPEC = re.compile(rb"^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\"']?agentc[\"']?[ \t]*:", re.MULTILINE)

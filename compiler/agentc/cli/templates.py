@@ -67,7 +67,7 @@ def _read(name: str) -> Template | None:
 
     from agentc.cli.arguments import show_diagnostics
     from agentc.diagnostics import Sink
-    from agentc.diagnostics.span import Source, Span
+    from agentc.diagnostics.diagnostic import Source, Span
     from agentc.source.tree import Scalar
     from agentc.templates.library import TemplateLibrary
 

@@ -26,13 +26,12 @@ from agentc.backend_api import (
     StageView,
 )
 from agentc.diagnostics import Diagnostic, Sink
-from agentc.diagnostics.span import Origin, Source, Span
+from agentc.diagnostics.diagnostic import Origin, Source, Span
 from agentc.ir.module import Module, Prompt, Resource, Stage, Value
 from agentc.kinds import KINDS, kind_named
 from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
-from agentc.passes.assign_keys import assign_keys
-from agentc.passes.lower import lower
+from agentc.passes.lower import assign_keys, lower
 from agentc.passes.lowering.leases import attempt_resource
 from agentc.plan.job import EnvLock, Job
 from agentc.plan.render import plan_document

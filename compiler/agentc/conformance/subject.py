@@ -12,7 +12,7 @@ from agentc.conformance.bench import Bench, LoweringOutcome
 from agentc.conformance.values import others, sample, value_at
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field
-from agentc.kinds.groups import TRAINERS
+from agentc.kinds.table import TRAINERS
 
 TYPICAL: Mapping[str, Any] = {"lr": 1e-3, "global_batch": 8, "max_length": 64, "beta": 0.1}
 """Settings that trainings need, with values that any trainer lowers."""

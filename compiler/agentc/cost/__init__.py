@@ -7,7 +7,7 @@ docs/cost.md has the formulas and how wrong they are.
 
 from agentc.cost.estimate import Estimate, Estimator, estimate_plan
 from agentc.cost.hardware import DEFAULT_GPU, GPUS
-from agentc.cost.quantity import Quantity
+from agentc.cost.quantities import Quantity
 from agentc.cost.render import cost_table, short_cost
 from agentc.cost.summary import Summary, summarise
 

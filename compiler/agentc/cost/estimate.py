@@ -9,18 +9,15 @@ from typing import Any, Literal, TypeAlias
 
 from agentc.backend_api import BackendTable
 from agentc.cost.amounts import Workload
-from agentc.cost.calibration import Calibration
-from agentc.cost.hardware import DEFAULT_GPU, GPUS
+from agentc.cost.hardware import DEFAULT_GPU, GPUS, Calibration
 from agentc.cost.observe import actual_wall, learn, read_past, read_subject
-from agentc.cost.past import Past
-from agentc.cost.quantity import ZERO, Quantity
-from agentc.cost.refine import weighted_median
+from agentc.cost.past import Past, weighted_median
+from agentc.cost.quantities import ZERO, Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
-from agentc.cost.sounding import Sounding
-from agentc.cost.stated import Stated
+from agentc.cost.stated import Sounding, Stated
 from agentc.cost.subject import JobProfile, Likenesses, subject_of_job
 from agentc.cost.workload import Forecaster
-from agentc.kinds.groups import SERVED, TRAINERS
+from agentc.kinds.table import SERVED, TRAINERS
 from agentc.memory.cards import card_type
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.known_runs import read_history

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentc.cost.amounts import tokens_of
 from agentc.cost.estimate import Estimate
-from agentc.cost.measured import tokens_of
 from agentc.cost.observe import read_subject
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder

@@ -9,16 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentc.cost.amounts import Piece, Rows, Workload
-from agentc.cost.calibration import Calibration
-from agentc.cost.measured import fact_behind
+from agentc.cost.amounts import Piece, Rows, Workload, fact_behind
+from agentc.cost.hardware import Calibration
 from agentc.cost.past import Past
-from agentc.cost.quantity import Quantity
+from agentc.cost.quantities import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile, subject_of_manifest
 from agentc.cost.workload import Forecaster
-from agentc.kinds.groups import ACTING, ON_TASKS, TRAINERS
+from agentc.kinds.table import ACTING, ON_TASKS, TRAINERS
 from agentc.runtime.store.layout import MANIFEST, StoreLayout
 
 MOST = 150

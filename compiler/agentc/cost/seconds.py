@@ -12,10 +12,9 @@ from agentc.cost.amounts import CHOSEN_PASSES, Workload, candidates_of
 from agentc.cost.hardware import DEFAULT_GPU, ComputeProfile, gpu_machine
 from agentc.cost.parameters import ModelShape
 from agentc.cost.past import Traits
-from agentc.cost.priors import RATE_FACTOR, prior, value
-from agentc.cost.quantity import ZERO, Quantity, total
+from agentc.cost.quantities import RATE_FACTOR, ZERO, Quantity, prior, total, value
 from agentc.cost.subject import JobProfile, ServerProfile
-from agentc.kinds.groups import PAIR_TRAINERS
+from agentc.kinds.table import PAIR_TRAINERS
 
 _SAVING_SHARE = 0.05
 """Of a training's time that its checkpoints may take where the spec names no steps."""

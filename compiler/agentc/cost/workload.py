@@ -18,21 +18,22 @@ from agentc.cost.amounts import (
     Workload,
     candidates_of,
     environment_of,
+    fact_behind,
     first_prompt,
     longest_row,
+    measured,
     row_bytes,
     row_tokens,
     split_of,
     talk_where,
     turns_expected,
     turns_shown,
+    with_asked,
 )
-from agentc.cost.asked import with_asked
-from agentc.cost.experience import forecast_experience
-from agentc.cost.hub_cache import cached_size
-from agentc.cost.measured import fact_behind, measured
+from agentc.cost.learning import forecast_experience, learner_work
 from agentc.cost.parameters import (
     ModelShape,
+    cached_size,
     shape_of_count,
     shape_of_encoder,
     shape_of_folder,
@@ -41,21 +42,22 @@ from agentc.cost.parameters import (
     shape_of_text_encoder,
 )
 from agentc.cost.past import Past, Traits
-from agentc.cost.prefixes import prefixes_of, turns_left
-from agentc.cost.priors import prior
-from agentc.cost.quantity import Quantity, sum_in_step, total
-from agentc.cost.reinforcement import learner_work
+from agentc.cost.quantities import Quantity, prior, sum_in_step, total
 from agentc.cost.stated import Stated
 from agentc.cost.subject import JobProfile
 from agentc.cost.trees import (
+    forecast_candidates,
     forecast_dataset,
     forecast_mix,
+    forecast_ranked_pairs,
     forecast_revise,
+    forecast_scores,
     forecast_script,
     forecast_search,
+    prefixes_of,
+    turns_left,
 )
-from agentc.cost.turns import forecast_candidates, forecast_ranked_pairs, forecast_scores
-from agentc.kinds.groups import ACTING
+from agentc.kinds.table import ACTING
 
 
 class Forecaster:

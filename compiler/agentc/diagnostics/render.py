@@ -6,9 +6,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.diagnostics.lines import KeptLines
-from agentc.diagnostics.span import Span, uses_of
+from agentc.diagnostics.diagnostic import Diagnostic, KeptLines, Span, uses_of
 from agentc.text import counted
 
 _WIDEST = 160

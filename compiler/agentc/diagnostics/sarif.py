@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from agentc import __version__
 from agentc.diagnostics.codes.code import Code
-from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.diagnostics.span import Span, uses_of
+from agentc.diagnostics.diagnostic import Diagnostic, Span, uses_of
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from agentc.diagnostics.characters import CharacterNames
-from agentc.diagnostics.diagnostic import Diagnostic
-from agentc.diagnostics.span import Span
+from agentc.diagnostics.diagnostic import Diagnostic, Span
+from agentc.diagnostics.odd_characters import CharacterNames
 
 # The parts of stage ids that rounds and cells of a sweep differ in: `eto.2.dpo@seed=1`.
 _ROUND = re.compile(r"(?<=[a-z0-9_])\.[0-9]+\.(?=[a-z])")

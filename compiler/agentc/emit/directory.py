@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agentc import resources
 from agentc.plan.job import Plan
-from agentc.plan.text import render_plan
+from agentc.plan.render import render_plan
 
 _CONFIG = """\
 # Settings of the Snakefile; `snakemake --config store=...` overrides them.

@@ -12,8 +12,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, checked_name, read_keys, tidied
-from agentc.source.merge import merge
-from agentc.source.tree import Entry, Mapping, Node, Scalar
+from agentc.source.tree import Entry, Mapping, Node, Scalar, merge
 
 _TABLES = ("models", "environments", "servers", "prompts", "stages")
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 from agentc.backend_api import BackendTable
+from agentc.diagnostics.diagnostic import Origin
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
-from agentc.front.asked_models import Ids, asked_models
-from agentc.front.bound_values import BoundValues, Settled
 from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
-from agentc.front.misplaced import advise_backend, advise_entry
-from agentc.front.stage_draft import StageDraft
-from agentc.front.stages_meant import StagesMeant
-from agentc.front.take_defaults import Defaults
+from agentc.front.stage_references import StagesMeant, advise_backend, advise_entry
+from agentc.front.stage_values import BoundValues, Defaults, Settled, StageDraft
 from agentc.ir.module import Resource, Stage, Value
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
 from agentc.schema.keys import Place, read_keys
 from agentc.schema.remedy import Several
-from agentc.source.tree import Entry, Node, Unknown, described, items_of, text_of
+from agentc.source.tree import Entry, Node, Scalar, Unknown, described, items_of, text_of
 from agentc.source.tree import Mapping as MappingNode
 from agentc.syntax.nodes import Spec, StageDecl
 
@@ -364,3 +361,37 @@ class StageBinder:
         if known.value is None:
             draft.whole = False
         return known.value
+
+
+# Inputs that a stage has because its environment asks model servers: their models.
+
+Ids: TypeAlias = tuple[str, ...]
+_Resolve: TypeAlias = Callable[[Role, Node, Unrolled], Sequence[str]]
+
+
+def asked_models(
+    draft: StageDraft, entry: Resource | None, resolve: _Resolve, sink: Sink
+) -> dict[str, Ids]:
+    """The stage whose product each server serves, by its role. `resolve` reports what a name does
+    not mean; stages of one entry share its places, so what is wrong is told once."""
+    inputs: dict[str, Ids] = {}
+    for name in () if entry is None else entry.simulators:
+        assert entry is not None
+        model, span = entry.asked_model(name), entry.spans.get(f"{name}.model")
+        if model is None or span is None:
+            continue
+        if sink.has_error_at(span):
+            draft.whole = False
+            continue
+        role = Role(name=f"{name}.model", accepts=(), doc="")
+        found = tuple(resolve(role, Scalar(model, True, span), draft.unrolled))
+        draft.spans[name] = draft.spans[f"{name}.0"] = span
+        if len(found) == 1:
+            inputs[name] = found
+        elif found:
+            message = f"`{name}.model` takes one stage, not {listed(found)}"
+            draft.report(sink, "AGC404", message, span)
+        elif draft.whole:
+            message = f"`{name}.model` is empty in this round: `{model}` carries nothing yet"
+            draft.report(sink, "AGC205", message, span, fix="name a stage in `from`")
+    return inputs

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed, suggestions
 from agentc.front.expressions import Evaluator
 from agentc.schema import language
 from agentc.schema.keys import Place, misspelt_use
-from agentc.source.merge import append, merge
 from agentc.source.scalars import is_expression
 from agentc.source.tree import (
     Argument,
@@ -28,7 +27,9 @@ from agentc.source.tree import (
     Scalar,
     Sequence,
     Unknown,
+    append,
     described,
+    merge,
 )
 from agentc.source.tree import Mapping as MappingNode
 from agentc.templates.library import TemplateLibrary

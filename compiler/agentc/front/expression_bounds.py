@@ -11,7 +11,7 @@ from typing import Any, cast
 from jinja2 import StrictUndefined
 
 from agentc.kinds.field import SECRET, Json
-from agentc.source.characters import forbidden_in_values
+from agentc.source.text_checks import forbidden_in_values
 from agentc.source.tree import written
 
 LARGEST_ITEMS = 10_000

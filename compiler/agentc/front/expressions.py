@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.expression_bounds import LARGEST_TEXT, ExpressionError
-from agentc.front.sandbox import Compiled, Sandbox, compile_text, run_all
+from agentc.front.expression_sandbox import Compiled, Sandbox, compile_text, run_all
 from agentc.kinds.field import Json
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed

@@ -1,40 +1,70 @@
-"""The front end: one tuple of plain functions, each `(Reading, FrontContext) -> Reading`.
-
-A positioned tree gets its templates and its scale, becomes declarations, then modules (one for
-each cell of the matrix), then one module. `agentc.passes` makes a plan of that.
-"""
+"""The front end: one tuple of plain functions, each `(Reading, FrontContext) -> Reading`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 from agentc.backend_api import BackendTable
+from agentc.diagnostics.diagnostic import Source
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source
 from agentc.front.apply_scale import apply_scale, scale_names
-from agentc.front.bound_values import BoundValues
-from agentc.front.evaluate_params import chosen_params, evaluate_params
-from agentc.front.expand_matrix import expand_matrix
 from agentc.front.expand_repeat import MOST_STAGES, expand_repeat
 from agentc.front.expand_templates import expand_templates
 from agentc.front.expressions import Evaluator
 from agentc.front.join_cells import SweptModule, axis_labels, join_cells
-from agentc.front.reading import FrontContext, Reading
+from agentc.front.params import chosen_params, evaluate_params, expand_matrix
 from agentc.front.resolve_names import ENOUGH_STAGES, resolve_names, warn_unused
 from agentc.front.resolve_search import resolve_search
+from agentc.front.stage_values import BoundValues
 from agentc.ir.module import Module
-from agentc.ir.stopping import Ends
+from agentc.ir.search import Ends
 from agentc.kinds.field import Json
 from agentc.schema.foreign_configs import report_foreign_config
 from agentc.schema.structure import report_empty, structure
 from agentc.source.tree import Node, written
 from agentc.syntax.nodes import Spec
 from agentc.templates.library import TemplateLibrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One spec on its way from a tree to a module: a field for each level, as in `passes.Unit`.
+
+    `axes` are the swept params with the values that each has, by its place on the axis.
+    """
+
+    source: Source
+    tree: Node
+    spec: Spec | None = None
+    cells: tuple[SweptModule, ...] = ()
+    axes: Mapping[str, Mapping[int, Json]] = field(default_factory=dict)
+    module: Module | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontContext:
+    """`params` are the texts of `-p name=value`; `scale` is the one that was asked for; `ends` says
+    where rounds have stopped."""
+
+    params: Mapping[str, str]
+    table: BackendTable
+    sink: Sink
+    directory: Path
+    scale: str | None
+    evaluator: Evaluator
+    library: TemplateLibrary
+    ends: Ends = field(default_factory=dict)
+
+
+# The front end: one tuple of plain functions, each `(Reading, FrontContext) -> Reading`.
+#
+# A positioned tree gets its templates and its scale, becomes declarations, then modules (one for
+# each cell of the matrix), then one module. `agentc.passes` makes a plan of that.
 
 
 def build_module(

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.diagnostics.diagnostic import Origin
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.front.claim_curves import COUNTS, are_alike, is_of_curves
-from agentc.front.claim_needs import unmet_needs
-from agentc.front.claim_reading import ClaimReading, WrittenClaim, number_of, setting_in_effect
+from agentc.front.claim_reading import (
+    ClaimReading,
+    WrittenClaim,
+    number_of,
+    setting_in_effect,
+    unmet_needs,
+)
 from agentc.front.claim_scores import (
+    COUNTS,
+    are_alike,
     is_called,
     is_comparable,
+    is_of_curves,
     report_range,
     score_bounds,
     shown,
 )
-from agentc.front.expand_matrix import EXCLUDE
 from agentc.front.expand_repeat import Unrolled
+from agentc.front.params import EXCLUDE
 from agentc.front.stage_references import RefusedReference
 from agentc.ir.claim import Claim, Relation
 from agentc.kinds import JUDGE_KIND

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, entry_fields
+from agentc.diagnostics.diagnostic import Origin, Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Origin, Span
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.front.expressions import Evaluator
 from agentc.ir.module import Prompt, Resource, Value
@@ -15,8 +15,8 @@ from agentc.kinds.field import Field, Json, string
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
+from agentc.schema.describe import types_of
 from agentc.schema.keys import Place, as_mapping, known_keys
-from agentc.schema.nulls import taken_away
 from agentc.source.tree import Computed, Node, Scalar, Unknown, described
 from agentc.source.tree import Sequence as SequenceNode
 from agentc.syntax.nodes import ResourceDecl, Spec
@@ -321,3 +321,26 @@ def _record(
     mapping = as_mapping(computed, Place(path, f"`{path}`"), sink, f"a mapping with {names}")
     value = None if mapping is None else Coercion(sink).group(mapping, fields, path)
     return value if isinstance(value, dict) else None
+
+
+# What `null` takes away from an entry of `servers:` or `environments:`.
+
+
+def taken_away(
+    nulls: Iterable[str],
+    allowed: Mapping[str, Field],
+    others: Iterable[EnvironmentBackend | ServerBackend],
+) -> frozenset[str]:
+    """Of the keys that say `null` those that take none: of another backend of the section
+    (`others`), as a scale has it that takes another, or with a default, as an expression has it
+    that sets the key in some cases only."""
+    known = {field.name for backend in others for field in backend.fields}
+    return frozenset(
+        key
+        for key in nulls
+        if (key in known if (field := allowed.get(key)) is None else _has_default(field))
+    )
+
+
+def _has_default(field: Field) -> bool:
+    return not field.required and "null" not in types_of(field.schema)

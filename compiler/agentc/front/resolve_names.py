@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentc.backend_api import BackendTable
+from agentc.diagnostics.diagnostic import Origin
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Origin
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.bind_stage import StageBinder
-from agentc.front.bound_values import BoundValues
 from agentc.front.claim_reading import ClaimReading
 from agentc.front.expand_repeat import Rounds
 from agentc.front.expressions import MISSING, Evaluator
-from agentc.front.resolve_budget import resolve_budget
 from agentc.front.resolve_claims import resolve_claims
 from agentc.front.resolve_entries import (
     resolve_discrepancies,
@@ -27,12 +25,10 @@ from agentc.front.resolve_entries import (
     resolve_resources,
     resolve_text,
 )
-from agentc.front.resolve_software import resolve_software
-from agentc.front.resolve_track import resolve_track
-from agentc.front.resolve_until import resolve_until
-from agentc.front.stage_references import ReferenceResolver, find_cycle
-from agentc.front.stages_meant import StagesMeant
-from agentc.front.take_defaults import Defaults
+from agentc.front.resolve_search import resolve_until
+from agentc.front.resolve_sections import resolve_budget, resolve_software, resolve_track
+from agentc.front.stage_references import ReferenceResolver, StagesMeant, find_cycle
+from agentc.front.stage_values import BoundValues, Defaults
 from agentc.ir.module import Module, Resource, Stage
 from agentc.kinds.field import Json
 from agentc.schema import language

@@ -6,15 +6,22 @@ Used by `resolve_names`. A reference gives stage ids; several only where a list 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agentc.backend_api import BackendTable
+from agentc.diagnostics.other_tools import advice_for_kind
+from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.front.carried import Carried
-from agentc.front.expand_repeat import Rounds, Unrolled
-from agentc.front.misplaced import advise_reference
+from agentc.front.expand_repeat import Carried, Rounds, Unrolled
+from agentc.front.expressions import Evaluator
+from agentc.front.stage_values import StageDraft
+from agentc.kinds.field import HUB_ID, Role
 from agentc.schema.keys import tidied
+from agentc.schema.structure import report_empty
 from agentc.source.scalars import read_integer
+from agentc.source.tree import Mapping as MappingNode
+from agentc.source.tree import Node, Unknown, described, items_of, text_of
 from agentc.syntax.nodes import RepeatDecl, Spec
 
 
@@ -233,3 +240,127 @@ def find_cycle(edges: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
                 path[following] = None
                 pending.append((following, iter(edges[following])))
     return ()
+
+
+# The stages that a name in a stage's input means, or a report of why it means none.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagesMeant:
+    """Looks up names for the stages of one spec, or of one cell of its matrix."""
+
+    spec: Spec
+    references: ReferenceResolver
+    evaluator: Evaluator
+    sink: Sink
+
+    def of(self, draft: StageDraft, role: Role, node: Node, at: Unrolled) -> Sequence[str]:
+        """Ids in order, for a name that stands where `at` does; () where there are none: reported,
+        but for a carried name that stands for nothing yet."""
+        if isinstance(node, Unknown):
+            draft.whole = False
+            return ()
+        text = text_of(node)
+        if text is None:
+            draft.report(
+                self.sink,
+                "AGC203",
+                f"`{role.name}` cannot be {described(node)}",
+                node.span,
+                expected="the name of a stage" + (", or a list of names" if role.many else ""),
+            )
+            return ()
+        found = self.references.resolve(text, at)
+        if not isinstance(found, RefusedReference):
+            return tuple(each for part in found for each in self._part(draft, role, part, at))
+        draft.whole = False
+        if found.code == "AGC401" and not found.fix and "models" in self.spec.empty:
+            report_empty("models", self.spec.empty["models"], self.sink)
+        elif found.code is not None:
+            self.sink.error(
+                found.code,
+                found.message,
+                node.span,
+                expected=found.expected,
+                notes=found.notes,
+                fix=found.fix,
+                steps=draft.unrolled.steps,
+            )
+        return ()
+
+    def _part(self, draft: StageDraft, role: Role, part: str | Node, at: Unrolled) -> Iterator[str]:
+        if isinstance(part, str):
+            yield part
+            return
+        outside = Unrolled(id=at.repeat or at.id, declared=at.declared, scope=at.scope)
+        for item in items_of(self.evaluator.evaluate(part, at.scope, at.steps))[0]:
+            yield from self.of(draft, role, item, outside)
+
+    def report_nothing(self, draft: StageDraft, role: str, node: Node) -> None:
+        """Report an input that no stage is named for."""
+        items, _ = items_of(node)
+        unrolled = draft.unrolled
+        written = {text_of(item) for item in items}
+        names = [name for name in unrolled.carried if name in written]
+        if not names:
+            draft.report(
+                self.sink,
+                "AGC205",
+                f"`{role}` cannot be empty",
+                node.span,
+                expected="the name of a stage, or a list of names",
+            )
+            return
+        draft.report(
+            self.sink,
+            "AGC205",
+            f"`{role}` is empty in round {unrolled.round}: {listed(names)} "
+            f"{'carries' if len(names) == 1 else 'carry'} nothing yet",
+            node.span,
+            notes=("`from: []` stands for no stage",),
+            fix="name a stage of the round beside it, or one in `from`",
+        )
+
+
+# Help for what is in a stage and belongs elsewhere: hub ids and files where a stage is named,
+# declarations where an entry is, algorithms where a backend is.
+
+_DATA_FILE = re.compile(r".+\.(?:jsonl?|csv|tsv|parquet|arrow|txt)", re.IGNORECASE)
+
+
+def advise_reference(text: str, known: Collection[str]) -> str | None:
+    """Help for a text that names no stage: a file, a folder, a hub id, a list without brackets."""
+    if text.replace("/", ".") in known:
+        return f"write `{text.replace('/', '.')}`"
+    parts = [part.strip() for part in re.split(r"[,;]| and ", text)]
+    if len(parts) > 1 and all(part in known for part in parts):
+        return f"write `[{', '.join(parts)}]`"
+    if _DATA_FILE.fullmatch(text):
+        return f"declare a stage for the file, `NAME: {{kind: dataset, path: {text}}}`, and name it"
+    if text.startswith(("./", "../", "/", "~")):
+        return f"declare a model of the folder, `models: {{NAME: {{path: {text}}}}}`, and name it"
+    repeats = {name.split(".")[0] for name in known if "." in name}
+    if "/" in text and re.match(HUB_ID, text) and text.split("/")[0] not in repeats:
+        return (
+            f"write `models: {{base: {{repo: {text}, revision: main}}}}` at the top level and "
+            "`base` here"
+        )
+    return None
+
+
+def advise_entry(use: str, node: Node, table: BackendTable) -> str | None:
+    """Help for an environment, a server or a prompt that a stage declares instead of naming it."""
+    if isinstance(node, MappingNode):
+        return f"declare it as an entry of `{use}s:`, and write its name here"
+    text = text_of(node) or ""
+    if use == "prompt" and " " in text.strip():
+        return "declare it as `prompts: {NAME: {instruction: ...}}`, and write the name here"
+    family = {"environment": "env", "server": "serve"}.get(use)
+    if family is not None and table.find(text, family) is not None:
+        return f"`{text}` is a backend: declare `{use}s: {{NAME: {{backend: {text}}}}}`, name it"
+    return None
+
+
+def advise_backend(name: str) -> str | None:
+    """Help for a method, or a server, in the place of a backend."""
+    return advice_for_kind(name)

@@ -1,4 +1,6 @@
-"""The picture: one SVG file that needs nothing else, readable on light and dark backgrounds."""
+"""The picture: one SVG file that needs nothing else, readable on light and dark backgrounds, alone
+or in a page with a table of all stages.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,46 @@ from itertools import pairwise
 
 from agentc.graph.layers import Point
 from agentc.graph.layout import HEIGHT, WIDTH, EdgeLine, Frame, lay_out
-from agentc.graph.measure import fitted, text_width
 from agentc.graph.stages import GraphNode, StageGraph
+
+_FIRST = 32
+_REGULAR = (
+    "32 40 46 84 64 95 78 27 39 39 50 84 32 36 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84 "
+    "53 100 68 69 70 77 63 58 77 75 29 29 66 56 86 75 79 60 79 69 63 61 73 68 99 69 61 69 39 34 39 "
+    "84 50 50 61 63 55 63 62 35 63 63 28 28 58 28 97 63 61 63 63 41 52 39 63 59 82 59 59 52 64 34 "
+    "64 84"
+)
+_BOLD = (
+    "35 46 52 84 70 100 87 31 46 46 52 84 38 42 38 37 70 70 70 70 70 70 70 70 70 70 40 40 84 84 84 "
+    "58 100 77 76 73 83 68 68 82 84 37 37 77 64 100 84 85 73 85 77 72 68 81 77 110 77 72 73 46 37 "
+    "46 84 50 50 67 72 59 72 68 44 72 71 34 34 67 34 104 71 69 72 72 49 60 48 71 65 92 65 65 58 71 "
+    "37 71 84"
+)
+_WIDTHS = {bold: tuple(map(int, text.split())) for bold, text in ((False, _REGULAR), (True, _BOLD))}
+"""Hundredths of the size, from the blank to the tilde."""
+_OTHER = 100
+"""What any other letter takes, the ellipsis included."""
+
+
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """Units that a text takes."""
+    widths = _WIDTHS[bold]
+    places = (ord(letter) - _FIRST for letter in text)
+    return size / 100 * sum(widths[n] if 0 <= n < len(widths) else _OTHER for n in places)
+
+
+def fitted(text: str, room: float, size: float, *, bold: bool = False) -> str:
+    """The text, or its beginning and its end around an ellipsis, in the room that there is."""
+    if text_width(text, size, bold=bold) <= room:
+        return text
+    for most in range(len(text) - 1, 1, -1):
+        cut = text[: most // 2] + "…" + text[len(text) - (most - most // 2 - 1) :]
+        if text_width(cut, size, bold=bold) <= room:
+            return cut
+    return "…"
+
+
+# The picture: one SVG file that needs nothing else, readable on light and dark backgrounds.
 
 _MARGIN = 20.0
 _GAP = 10.0
@@ -143,3 +183,64 @@ def _box(node: GraphNode, corner: Point, links: bool) -> str:
 
 
 _WORDS = {"changed": "changed", "run": "run", "cached": "✓", "unneeded": "–"}
+
+
+# The graph as a page that opens alone: the picture, and under it a table of all stages.
+
+_STYLE = """\
+:root { color-scheme: light dark; --back: #ffffff; --text: #1b2027; --quiet: #5c6673;
+  --line: #d9dde3; }
+@media (prefers-color-scheme: dark) { :root { --back: #14171c; --text: #e5e9ef; --quiet: #9aa5b3;
+  --line: #343b45; } }
+body { margin: 0 auto; padding: 16px; background: var(--back); color: var(--text);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+.wide { overflow-x: auto; }
+.wide svg { display: block; margin: 0 auto; max-width: none; }
+table { border-collapse: collapse; margin: 24px auto; font-size: 14px; }
+th, td { padding: 5px 18px 5px 0; text-align: left; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+thead th { color: var(--quiet); font-weight: 500; }
+tbody th { font-weight: 600; white-space: nowrap; }
+tr:target { outline: 2px solid var(--quiet); }
+td.reads { color: var(--quiet); max-width: 34em; }
+code { font-size: 13px; }
+"""
+
+
+def page_text(graph: StageGraph, headline: str) -> str:
+    """One HTML file without references to anything outside it."""
+    rows = "\n".join(_row(node, graph) for node in graph.nodes)
+    name = escape(graph.name)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{name}: stages</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<div class="wide">
+{svg_text(graph, headline, links=True)}</div>
+<div class="wide">
+<table>
+<thead><tr><th>stage</th><th>kind</th><th>backend</th><th>key</th><th>state</th><th>reads</th></tr>
+</thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>
+</body>
+</html>
+"""
+
+
+def _row(node: GraphNode, graph: StageGraph) -> str:
+    state = ", ".join(part for part in (node.state_words, node.note) if part)
+    reads = ", ".join(graph.reads[node.id])
+    return (
+        f'<tr id="{escape(node.id)}"><th>{escape(node.id)}</th><td>{escape(node.kind)}</td>'
+        f"<td>{escape(node.backend)}</td><td><code>{escape(node.key)}</code></td>"
+        f'<td>{escape(state)}</td><td class="reads">{escape(reads)}</td></tr>'
+    )

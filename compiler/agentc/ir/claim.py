@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentc.diagnostics.span import Origin
+from agentc.diagnostics.diagnostic import Origin
 from agentc.kinds.field import Json
 
 Relation: TypeAlias = Literal["value", "above", "below"]

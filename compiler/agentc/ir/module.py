@@ -1,7 +1,7 @@
 """The IR: a Module of stages, environments, servers and prompts with names bound.
 
-Produced from syntax by `agentc.passes`; read by lowering. Rounds are unrolled, expressions are
-evaluated, every value is plain JSON with the span it came from.
+Besides the classes: what a stage makes, where a setting was written, topological order, and what
+every pass may rely on in a module.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agentc.diagnostics.span import Origin, Span
+from agentc.diagnostics.diagnostic import Origin, Span
 from agentc.ir.claim import Claim
-from agentc.ir.search import Search
-from agentc.ir.stopping import StoppingRounds
+from agentc.ir.search import Search, StoppingRounds
+from agentc.kinds import kind_named
+from agentc.kinds.artifacts import ArtifactType
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 
@@ -177,3 +178,103 @@ class Module:
     stopping: tuple[StoppingRounds, ...] = ()
     origin: Origin | None = None
     whole: bool = True
+
+
+# What a stage makes: the product of its kind, or, where the stage says that itself, what it says.
+
+
+def product_of(stage: Stage) -> ArtifactType | None:
+    """The type of its artifact; None of a kind that does not exist."""
+    kind = kind_named(stage.kind)
+    if kind is None:
+        return None
+    value = stage.fields.get(kind.product_setting)
+    return kind.product(None if value is None else value.json)
+
+
+# Where a setting of a stage or resource was written, for diagnostics.
+
+
+def stage_span(stage: Stage | Resource, path: str) -> Span:
+    """The span of a dotted path, of the nearest mapping around it, or of the whole entry."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:length])
+        span = stage.spans.get(prefix) or stage.spans.get(f"options.{prefix}")
+        if span is not None:
+            return span
+    for table in (stage.fields, stage.options):
+        value = table.get(parts[0])
+        if value is not None and value.span is not None:
+            return value.span
+    return stage.origin.span
+
+
+# Topological order of a module's stages.
+
+
+def ordered(module: Module) -> list[Stage]:
+    """Stages in topological order, as declared where that is free."""
+    result: dict[str, Stage] = {}
+    opened: set[str] = set()
+    for start in module.stages:
+        pending = [(start, False)]
+        while pending:
+            name, parents_done = pending.pop()
+            stage = module.stages.get(name)
+            if stage is None or name in result:
+                continue
+            if parents_done:
+                result[name] = stage
+                continue
+            if name in opened:
+                raise AssertionError(f"a circle of stages through {name}")
+            opened.add(name)
+            pending.append((name, True))
+            parents = [parent for names in stage.inputs.values() for parent in names]
+            pending += [(parent, False) for parent in reversed(parents) if parent not in result]
+    return list(result.values())
+
+
+# Verifier of the IR level: what every pass may rely on in a module.
+
+
+def verify_module(module: Module) -> list[str]:
+    """The invariants that do not hold, as sentences; empty for a sound module."""
+    faults: list[str] = []
+    for name, stage in module.stages.items():
+        if stage.id != name:
+            faults.append(f"stage {stage.id} is filed under {name}")
+        kind = kind_named(stage.kind)
+        if kind is None:
+            faults.append(f"{name} is of the unknown kind {stage.kind}")
+            continue
+        faults += [
+            f"{name}.{role} names {parent}, which is no stage"
+            for role, parents in stage.inputs.items()
+            for parent in parents
+            if parent not in module.stages
+        ]
+        asking = module.environments.get(stage.uses.get("environment", ""))
+        roles = {role.name for role in kind.roles_of(stage.inputs)}
+        roles |= {*(asking.simulators if asking else ())}
+        faults += [
+            f"{name} has the role {role}, which {stage.kind} lacks"
+            for role in stage.inputs
+            if role not in roles and not kind.gathers
+        ]
+        known = {field.name for field in kind.fields}
+        faults += [
+            f"{name} sets {field}, which {stage.kind} lacks"
+            for field in stage.fields
+            if field not in known
+        ]
+        for section, table in (
+            ("environment", module.environments),
+            ("server", module.servers),
+            ("prompt", module.prompts),
+        ):
+            used = stage.uses.get(section)
+            if used is not None and used not in table:
+                faults.append(f"{name} uses the {section} {used}, which is not declared")
+    return faults

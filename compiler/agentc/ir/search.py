@@ -1,14 +1,74 @@
-"""What a spec says under `search:`: params to choose values of, and the measure they are chosen by.
-
-Neighbours: `front/resolve_search.py` makes it, `agentc.searching` follows it.
+"""What a spec says under `until:` of a repeat and under `search:`: rules that stop rounds, and
+params whose values are chosen by a measure.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 from agentc.kinds.field import Json
+
+Ends: TypeAlias = Mapping[tuple[str, tuple[int, ...]], int]
+"""How many rounds a repeat has in a cell (by its place on each axis), where it stopped earlier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppingRule:
+    """The rounds stop after the first one whose `metric` is at least `reaches`, or after so many in
+    a row (`no_gain_for`) that are not better than the best before them by more than `min_gain`.
+    None: no such rule; one of the two is there. With `direction: minimize` less is better."""
+
+    metric: str
+    direction: Direction = "maximize"
+    reaches: float | None = None
+    no_gain_for: int | None = None
+    min_gain: float = 0.0
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> StoppingRule:
+        """As a plan has it."""
+        return cls(**value)
+
+    @property
+    def earliest(self) -> int:
+        """The first round after which it may hold: a gain needs a round to be measured by."""
+        return 1 if self.reaches is not None else (self.no_gain_for or 0) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppingRounds:
+    """Rounds of a repeat that stop by a rule, in the cells whose measures are the same. `most` is
+    `n`, the number of rounds at most; `rounds` are the ids of the stages of each planned round,
+    `measures` those of the stage that decides."""
+
+    repeat: str
+    rule: StoppingRule
+    most: int
+    rounds: tuple[tuple[str, ...], ...]
+    measures: tuple[str, ...]
+    cells: tuple[tuple[int, ...], ...] = ((),)
+
+    @property
+    def name(self) -> str:
+        """`eto`, in a sweep `eto@seed=0`."""
+        return self.repeat + "".join(self.measures[0].partition("@")[1:])
+
+    def with_cells_of(self, other: StoppingRounds) -> StoppingRounds:
+        """These rounds in the cells of both, whose measures are the same and other stages may
+        differ."""
+        both = zip(self.rounds, other.rounds, strict=True)
+        rounds = tuple(tuple(dict.fromkeys((*one, *another))) for one, another in both)
+        return replace(self, rounds=rounds, cells=(*self.cells, *other.cells))
+
+
+def ended(stopping: Sequence[StoppingRounds]) -> bool:
+    """Whether any of them has fewer rounds than the spec allows."""
+    return any(len(each.measures) < each.most for each in stopping)
+
+
+# What a spec says under `search:`: params to choose values of, and the measure they are chosen by.
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 

@@ -2,7 +2,7 @@
 
 A kind owns the vocabulary that its backends share; a backend honours a part of it (see
 `agentc.backend_api`) and may add options of its own under `options:`. What a kind does stands in
-its entry of the table; `agentc.kinds.groups` has kinds by that.
+its entry of the table; `agentc.kinds.table` has kinds by that.
 """
 
 from agentc.kinds.field import Field, Identity, Role

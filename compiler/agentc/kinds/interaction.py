@@ -1,9 +1,20 @@
 """Fields of the kinds that meet an environment or its trajectories: expert, privileged, rollout,
-pair."""
+pair; and inputs that several acting kinds share.
+"""
 
+from __future__ import annotations
+
+from agentc.kinds.artifacts import (
+    CHECKPOINT,
+    CRITIC_CHECKPOINT,
+    PRIVILEGED_INFORMATION,
+    SEARCH_TREES,
+    TRAJECTORIES,
+)
 from agentc.kinds.field import (
     REQUIRED,
     Field,
+    Role,
     boolean,
     choice,
     group,
@@ -13,7 +24,61 @@ from agentc.kinds.field import (
     string,
     strings,
 )
-from agentc.kinds.prefix import PREFIX
+
+PREFIXES = Role(
+    name="prefixes",
+    accepts=(TRAJECTORIES, SEARCH_TREES),
+    doc="What is cut: each episode, or tree, plays the turns before the cut again, and the policy "
+    "goes on from there.",
+    many=True,
+    optional=True,
+)
+
+PREFIX = group(
+    "prefix",
+    "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
+    (
+        choice("cut", "`random`: behind one turn of each, all alike likely; `every`: behind each "
+               "turn, an episode (or `attempts`) for every length.", ("random", "every"),
+               "random"),
+        integer("shortest", "Fewest turns of a prefix; 0 also begins without any.", 1, minimum=0),
+        integer("longest", "Most turns of a prefix; null: all but the last of its trajectory.",
+                None, minimum=0, nullable=True),
+        number("max_reward", "Cut trajectories with at most this reward; null: all of them.", None,
+               nullable=True),
+        boolean("counted", "Whether its turns count towards `max_turns`, or towards `depth` of a "
+                "search. The environment's own limit counts them in any case.", True),
+    ),
+)  # fmt: skip
+
+
+# Inputs of kinds whose every reply may be the one of several that a critic chooses: best-of-N at
+# test time (SWEET-RL, arXiv 2503.15478, figure 3a).
+
+CHOICE = (
+    Role(
+        name="critic",
+        accepts=(CRITIC_CHECKPOINT,),
+        doc="Who chooses among `candidates`.",
+        optional=True,
+    ),
+    Role(
+        name="reference",
+        accepts=(CHECKPOINT,),
+        doc="What the critic was trained against.",
+        optional=True,
+    ),
+    Role(
+        name="privileged",
+        accepts=(PRIVILEGED_INFORMATION,),
+        doc="The hidden texts, of a critic that was trained with them. The policy sees none.",
+        optional=True,
+    ),
+)
+
+
+# Fields of the kinds that meet an environment or its trajectories: expert, privileged, rollout,
+# pair.
 
 OBSERVATION_PREFIX = "Observation: "
 """What stands before an observation where a prompt says nothing else."""

@@ -1,7 +1,11 @@
 """The table of stage kinds. One rule of the Snakefile stands for each of them. Longer than other
-modules, for it is one literal that is read from top to bottom."""
+modules, for it is one literal that is read from top to bottom.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from agentc.kinds.artifacts import (
     CANDIDATES,
@@ -21,10 +25,8 @@ from agentc.kinds.artifacts import (
     TRAJECTORIES,
     VERDICTS,
     VISION_ENCODER,
+    ArtifactType,
 )
-from agentc.kinds.chosen import CHOICE
-from agentc.kinds.data import DATASET_FIELDS, MIX_FIELDS
-from agentc.kinds.encoder import ENCODER_FIELDS, TEXT_ENCODER_FIELDS
 from agentc.kinds.evaluation import (
     BENCHMARK_FIELDS,
     COMPARE_FIELDS,
@@ -34,21 +36,30 @@ from agentc.kinds.evaluation import (
 )
 from agentc.kinds.field import Role
 from agentc.kinds.interaction import (
+    CHOICE,
     EXPERT_FIELDS,
     PAIR_FIELDS,
+    PREFIXES,
     PRIVILEGED_FIELDS,
     ROLLOUT_FIELDS,
 )
 from agentc.kinds.kind import Counts, Kind
-from agentc.kinds.model import MODEL_FIELDS
-from agentc.kinds.offline import OFFLINE_RL_FIELDS
-from agentc.kinds.prefix import PREFIXES
-from agentc.kinds.reinforcement import CHECKPOINT_FIELDS, NOT_ONLINE, ONLINE_RL_FIELDS
-from agentc.kinds.revision import REVISE_FIELDS
+from agentc.kinds.models import (
+    DATASET_FIELDS,
+    ENCODER_FIELDS,
+    MIX_FIELDS,
+    MODEL_FIELDS,
+    TEXT_ENCODER_FIELDS,
+)
+from agentc.kinds.reinforcement import (
+    CHECKPOINT_FIELDS,
+    NOT_ONLINE,
+    OFFLINE_RL_FIELDS,
+    ONLINE_RL_FIELDS,
+)
 from agentc.kinds.script import NAMED_INPUT, PRODUCTS, SCRIPT_FIELDS
-from agentc.kinds.search import SEARCH_FIELDS
+from agentc.kinds.search import RANK_FIELDS, REVISE_FIELDS, SAMPLE_FIELDS, SEARCH_FIELDS
 from agentc.kinds.training import CRITIC_FIELDS, DPO_FIELDS, SFT_FIELDS
-from agentc.kinds.turns import RANK_FIELDS, SAMPLE_FIELDS
 
 MODEL_KIND = "model"
 """The kind of what stands under `models:`, which needs no `kind:`."""
@@ -505,3 +516,52 @@ _BY_NAME = {kind.name: kind for kind in KINDS}
 def kind_named(name: str) -> Kind | None:
     """The kind of that name, or None."""
     return _BY_NAME.get(name)
+
+
+# Names of stage kinds by what they do, from what the table says of each.
+#
+# A new kind is in the groups that its entry puts it in; no other module lists kinds.
+
+
+def kinds_where(holds: Callable[[Kind], bool]) -> tuple[str, ...]:
+    """The names of the kinds of which something holds, in the order of the table."""
+    return tuple(kind.name for kind in KINDS if holds(kind))
+
+
+@cache
+def makers(artifact: ArtifactType) -> tuple[str, ...]:
+    """The kinds that produce an artifact of that type, or of one that extends it."""
+    return kinds_where(lambda kind: kind.produces.fits(artifact))
+
+
+TRAINERS = kinds_where(lambda kind: kind.trains)
+PAIR_TRAINERS = kinds_where(
+    lambda kind: kind.trains and any(role.accepts == (PREFERENCE_PAIRS,) for role in kind.roles)
+)
+"""Trainers whose rows are pairs: two sides each."""
+ACTING = kinds_where(lambda kind: kind.acts)
+SERVED = kinds_where(lambda kind: "server" in kind.uses)
+"""Kinds that ask a model server."""
+LEASING = kinds_where(lambda kind: bool({"server", "environment"}.intersection(kind.uses)))
+"""Kinds whose jobs may lease one: to ask it, or for an environment that asks it."""
+ON_TASKS = kinds_where(lambda kind: kind.has("split"))
+"""Kinds that take tasks of a split."""
+ONLINE = kinds_where(lambda kind: kind.online)
+"""Kinds that act and learn in one job."""
+REINFORCED = makers(POLICY_RUN)
+"""Kinds that train a policy by rewards, in a loop of their own: those and offline RL."""
+COLLECTORS = kinds_where(lambda kind: kind.collects)
+REWORKERS: Mapping[str, tuple[str, ...]] = {
+    kind.name: kind.reworks for kind in KINDS if kind.reworks
+}
+"""Kinds that make training data of what was collected, and the inputs that they make it of."""
+MODEL_MAKERS = kinds_where(lambda kind: kind.trains or kind.produces.fits(CHECKPOINT))
+"""Kinds whose jobs hold the weights of a model in their own process."""
+MODEL_SOURCES = kinds_where(
+    lambda kind: kind.produces.fits(CHECKPOINT) and not kind.reads(CHECKPOINT)
+)
+"""Kinds whose models descend from no other stage."""
+WITHOUT_MODEL = kinds_where(
+    lambda kind: kind.name not in (*MODEL_MAKERS, *SERVED) and not kind.gathers
+)
+"""Kinds that neither hold nor ask a model; without those that gather, which nobody places."""

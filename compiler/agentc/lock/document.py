@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentc.diagnostics.diagnostic import Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Span
 from agentc.kinds.field import Json
 from agentc.lock.references import Revision
 from agentc.source import scalars
 from agentc.source import tree as nodes
-from agentc.source.limits import ReadLimits
+from agentc.source.files import ReadLimits
 from agentc.source.load import load_file
 
 LOCK_VERSION = 2

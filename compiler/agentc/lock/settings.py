@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 
 from agentc.kinds.field import Json
+from agentc.plan.diff import JobRecord, read_records
 from agentc.plan.job import Plan
-from agentc.plan.record import JobRecord, read_records
 from agentc.plan.render import plan_document
 
 MOST_JOBS = 2_000

@@ -8,9 +8,7 @@ how far they are from what was measured.
 
 from agentc.memory.architectures import PUBLISHED_SHAPES, architecture_named, scratch_architecture
 from agentc.memory.cards import CARDS, card_bytes
-from agentc.memory.need import BASE_BYTES, MemoryNeed, MemoryPart
-from agentc.memory.serving import serving_need
-from agentc.memory.training import training_need
+from agentc.memory.need import BASE_BYTES, MemoryNeed, MemoryPart, serving_need, training_need
 
 __all__ = [
     "BASE_BYTES",

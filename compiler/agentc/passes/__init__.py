@@ -11,18 +11,15 @@ import os
 from collections.abc import Callable
 from typing import TypeAlias
 
-from agentc.ir.verify import verify_module
-from agentc.passes.assign_keys import assign_keys
+from agentc.ir.module import verify_module
 from agentc.passes.check_settings import check_settings
 from agentc.passes.choose_backends import choose_backends
-from agentc.passes.context import PassContext
 from agentc.passes.finish import finish
 from agentc.passes.forecast_memory import forecast_memory
-from agentc.passes.fuse_servers import fuse_servers
 from agentc.passes.infer_artifacts import infer_artifacts
-from agentc.passes.lower import lower
-from agentc.passes.share_servers import share_servers
-from agentc.passes.unit import BackendChoice, Unit
+from agentc.passes.lower import assign_keys, lower
+from agentc.passes.servers import fuse_servers, share_servers
+from agentc.passes.unit import BackendChoice, PassContext, Unit
 from agentc.plan.verify import verify_plan
 
 __all__ = ["PASSES", "BackendChoice", "PassContext", "Unit", "run_passes"]

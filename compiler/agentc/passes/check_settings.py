@@ -11,13 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from agentc.diagnostics import Diagnostic
-from agentc.ir.module import Module, Stage
+from agentc.ir.module import Module, Stage, stage_span
 from agentc.passes.checks import RULES, Finding, Rule
 from agentc.passes.checks.subject import StageContext, subjects_of
-from agentc.passes.context import PassContext
 from agentc.passes.infer_artifacts import without_misfits
-from agentc.passes.lowering.setting_span import stage_span
-from agentc.passes.unit import Unit
+from agentc.passes.unit import PassContext, Unit
 
 Found: TypeAlias = tuple[Rule, Finding, StageContext]
 

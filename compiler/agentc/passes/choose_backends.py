@@ -12,13 +12,11 @@ from dataclasses import replace
 
 from agentc.backend_api import StageBackend
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.ir.module import Stage
+from agentc.ir.module import Stage, stage_span
 from agentc.kinds import kind_named
-from agentc.passes.context import PassContext
 from agentc.passes.lowering.module_context import ModuleContext
-from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering, ground_of
-from agentc.passes.unit import BackendChoice, Unit
+from agentc.passes.unit import BackendChoice, PassContext, Unit
 
 AUTO = "auto"
 

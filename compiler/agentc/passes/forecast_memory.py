@@ -14,15 +14,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from agentc.kinds.groups import TRAINERS
+from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import is_model_server
 from agentc.memory import MemoryNeed
-from agentc.passes.checks.leased_models import POLICY
-from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
+from agentc.passes.checks.model_holders import CARD, ModelHolder, holders_of
+from agentc.passes.checks.model_servers import POLICY
 from agentc.passes.checks.subject import subjects_of
-from agentc.passes.context import PassContext
 from agentc.passes.lowering.leases import is_own_model, taker_of
-from agentc.passes.unit import Unit
+from agentc.passes.unit import PassContext, Unit
 from agentc.plan.job import Job, JobMemory, ModelSize, Server
 from agentc.runtime.model_folder.config import of_text
 from agentc.runtime.model_folder.folder import ModelFolder

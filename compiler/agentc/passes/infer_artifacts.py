@@ -15,15 +15,12 @@ from dataclasses import replace
 from agentc.backend_api import EnvironmentBackend
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
-from agentc.ir.module import Module, Stage
-from agentc.ir.product import product_of
+from agentc.ir.module import Module, Stage, product_of, stage_span
 from agentc.kinds import JUDGE_KIND, KINDS, REPORT_KIND, kind_named
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, ArtifactType
 from agentc.kinds.field import Role
-from agentc.kinds.groups import MODEL_MAKERS
-from agentc.passes.context import PassContext
-from agentc.passes.lowering.setting_span import stage_span
-from agentc.passes.unit import Unit
+from agentc.kinds.table import MODEL_MAKERS
+from agentc.passes.unit import PassContext, Unit
 
 _MOST_TYPES = 5
 """So many that an input accepts are named in a message."""

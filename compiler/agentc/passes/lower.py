@@ -1,9 +1,11 @@
 """lower: turn stages into jobs without keys, and hold backends to the honoured-keys contract.
+assign_keys: give every job its content key.
 
-Requires: backends chosen.
-Ensures: a plan whose jobs stand in topological order, each with program, configuration, leases
-and identity; or diagnostics that name every setting which would be lost or refused, and the
-backends that would honour it. No plan is made when anything is wrong.
+Requires: backends chosen (lower), jobs in topological order (assign_keys). Ensures: a plan whose
+jobs stand in topological order, each with program, configuration, leases and identity; or
+diagnostics that name every setting which would be lost or refused, and the backends that would
+honour it. No plan is made when anything is wrong. After assign_keys two jobs with one key are the
+same work.
 """
 
 from __future__ import annotations
@@ -15,27 +17,26 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend
-from agentc.diagnostics.span import Origin, uses_of
-from agentc.ir.module import Module, Resource, Stage
+from agentc.diagnostics.diagnostic import Origin, uses_of
+from agentc.ir.module import Module, Resource, Stage, ordered, stage_span
 from agentc.kinds.field import Json
-from agentc.passes.context import PassContext
-from agentc.passes.lowering.drafts import SharedParts
 from agentc.passes.lowering.leases import (
     PathEscape,
     SharedLeases,
     served_roles,
     software_needed,
 )
-from agentc.passes.lowering.marked_rows import report_marked_rows
 from agentc.passes.lowering.module_context import ModuleContext
-from agentc.passes.lowering.report_unread import report_defaults, report_resources, report_stage
+from agentc.passes.lowering.report_unread import (
+    report_defaults,
+    report_marked_rows,
+    report_resources,
+    report_stage,
+)
 from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
-from agentc.passes.lowering.setting_span import stage_span
 from agentc.passes.lowering.software import read_locks, report_misfits, report_unused
-from agentc.passes.lowering.toposort import ordered
-from agentc.passes.lowering.tracked_ids import inputs_of
-from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
-from agentc.passes.unit import Unit
+from agentc.passes.lowering.trial import LoweringTrial, SharedParts, attempt_lowering, inputs_of
+from agentc.passes.unit import PassContext, Unit
 from agentc.plan.job import (
     EnvLock,
     Job,
@@ -45,9 +46,10 @@ from agentc.plan.job import (
     Resources,
     SourcePlace,
 )
+from agentc.plan.keys import CanonicalTexts, job_key
 from agentc.runtime.software.lock_hashes import enumerated
 from agentc.runtime.software.lock_text import LockTextError, read_lock_text
-from agentc.source.boundary import VARIABLE
+from agentc.source.files import VARIABLE
 
 
 def lower(unit: Unit, context: PassContext) -> Unit:
@@ -261,3 +263,23 @@ def _file_name(shown: str) -> str:
 
 def _origin(module: Module) -> Origin:
     return module.origin or next(iter(module.stages.values())).origin
+
+
+# assign_keys: give every job its content key (`agentc.plan.keys` says what enters one).
+#
+# Requires: jobs in topological order. Ensures: every job has a key; two jobs with one key are the
+# same work.
+
+
+def assign_keys(unit: Unit, context: PassContext) -> Unit:
+    """Walk the jobs in order, so that the keys of inputs are known."""
+    plan = unit.plan
+    if plan is None:
+        return unit
+    keys: dict[str, str] = {}
+    texts = CanonicalTexts()
+    jobs: list[Job] = []
+    for job in plan.jobs:
+        keys[job.id] = job_key(job, plan.environments, keys, texts)
+        jobs.append(replace(job, key=keys[job.id]))
+    return replace(unit, plan=replace(plan, jobs=tuple(jobs)))

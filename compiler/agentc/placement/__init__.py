@@ -6,6 +6,6 @@ docs/design/placement.md.
 """
 
 from agentc.placement.precedence import Placed, Rejected, ResolvedRequest, settle_plan
-from agentc.placement.requests import Requests, read_requests
+from agentc.placement.profile import Requests, read_requests
 
 __all__ = ["Placed", "Rejected", "Requests", "ResolvedRequest", "read_requests", "settle_plan"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentc.kinds.groups import MODEL_MAKERS
+from agentc.kinds.table import MODEL_MAKERS
 from agentc.placement.precedence import ResolvedRequest
 from agentc.runtime.machine.device_shares import TooFewDevicesError, divide
 from agentc.runtime.machine.devices import Device, machine_devices, may_have_gpus

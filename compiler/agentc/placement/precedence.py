@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentc.placement.requests import Amount, Requests
+from agentc.placement.profile import Amount, Requests
 from agentc.runtime.placement import (
     LOCAL,
     OWN_DEFAULT,

@@ -1,19 +1,107 @@
-"""Content keys: what a job's result depends on, hashed.
-
-A key is the first 32 hex digits of the SHA-256 of canonical JSON of a tagged, versioned list.
-Placement (GPUs, ports, batch splits) and metadata never enter; settings at their defaults never
-enter, so that a new field leaves old keys as they are. Keys of every version are pinned by
-literal values in `tests/identity`: a change of this module that alters a key is a new version.
-"""
+"""Content keys: what a job's result depends on, as canonical JSON, hashed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from agentc.kinds.field import Json
-from agentc.plan.canonical import CanonicalTexts, canonical_list, canonical_text, text_of_keys
 from agentc.plan.job import EnvLock, Job, Lease
+
+SCALARS = frozenset({str, int, bool, type(None)})
+"""Types whose values are plain JSON as they are."""
+_LISTS = frozenset({list, tuple})
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def canonical_text(value: object) -> str:
+    """Compact canonical JSON for hashing: sorted keys, no spaces, `3.0` written as `3`, because
+    `epochs: 3` and `epochs: 3.0` are one setting.
+
+    Raises TypeError for anything that has no stable JSON form (a set, a path, a number that is
+    not finite, a key that is not text), with what it was.
+    """
+    return _ENCODER.encode(plain_json(value, whole_floats=False))
+
+
+def text_of_keys(keys: Mapping[str, list[str]] | list[str] | None) -> str:
+    """The canonical text of what can only be written in one way."""
+    return _ENCODER.encode(keys)
+
+
+def canonical_list(texts: Iterable[str]) -> str:
+    """The canonical text of a list, by those of its items; several may be in one."""
+    return f"[{','.join(texts)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalTexts:
+    """Texts of objects that many jobs share, each made once. What was asked for must not change."""
+
+    _known: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _words: dict[tuple[str | int | None, ...], str] = field(default_factory=dict)
+
+    def items(self, *words: str | int | None) -> str:
+        """The canonical texts of a few words, for `canonical_list`."""
+        if words not in self._words:
+            self._words[words] = ",".join(map(canonical_text, words))
+        return self._words[words]
+
+    def of(self, value: object) -> str:
+        """`canonical_text` of an object."""
+        known = self._known.get(id(value))
+        if known is None:  # holding the object keeps its id its own
+            known = self._known[id(value)] = (value, canonical_text(value))
+        return known[1]
+
+
+def plain_json(
+    value: object,
+    *,
+    whole_floats: bool = True,
+    otherwise: Callable[[object], Json] | None = None,
+) -> Json:
+    """A deep copy in plain JSON types; tuples become lists. `otherwise` is asked for what is
+    none of them. See `canonical_text` for errors."""
+    # Exact types first: the abstract ones cost ten times as much, and plans are large.
+    kind = type(value)
+    if kind in SCALARS:
+        return value  # type: ignore[return-value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise TypeError(f"{value!r} has no canonical form")
+        whole = not whole_floats and value.is_integer() and abs(value) < 2**53
+        return int(value) if whole else value
+    if kind is dict or isinstance(value, Mapping):
+        result: dict[str, Json] = {}
+        for name, item in value.items():  # type: ignore[attr-defined]
+            if not isinstance(name, str):
+                raise TypeError("a mapping with keys that are not text has no canonical form")
+            if type(item) not in SCALARS:
+                item = plain_json(item, whole_floats=whole_floats, otherwise=otherwise)
+            result[name] = item
+        return result
+    if kind in _LISTS or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
+        return [
+            item
+            if type(item) in SCALARS
+            else plain_json(item, whole_floats=whole_floats, otherwise=otherwise)
+            for item in value  # type: ignore[attr-defined]
+        ]
+    if otherwise is not None:
+        return otherwise(value)
+    raise TypeError(f"a {type(value).__name__} has no canonical form")
+
+
+# Content keys: what a job's result depends on, hashed.
+#
+# A key is the first 32 hex digits of the SHA-256 of canonical JSON of a tagged, versioned list.
+# Placement (GPUs, ports, batch splits) and metadata never enter; settings at their defaults never
+# enter, so that a new field leaves old keys as they are. Keys of every version are pinned by
+# literal values in `tests/identity`: a change of this module that alters a key is a new version.
 
 KEY_VERSION = 1
 DIGITS = 32

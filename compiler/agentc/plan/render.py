@@ -1,5 +1,4 @@
-"""plan.json: a Plan as plain JSON, and back (docs/design/contracts.md, section 2); text.py writes
-it."""
+"""plan.json: a Plan as plain JSON and as text, and back (docs/design/contracts.md, section 2)."""
 
 from __future__ import annotations
 
@@ -8,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+import orjson
+
 from agentc.backend_api import JobDraft, LeaseDraft, Ranks
 from agentc.collection import paused_collection
 from agentc.kinds.field import Json
-from agentc.plan.canonical import SCALARS, plain_json
 from agentc.plan.job import (
     Job,
     JobMemory,
@@ -24,9 +24,11 @@ from agentc.plan.job import (
     Session,
     SourcePlace,
 )
+from agentc.plan.keys import SCALARS, plain_json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 PLAN_VERSION = 1
 
@@ -166,3 +168,22 @@ def read_document(text: str) -> dict[str, Json]:
     if not isinstance(document, dict) or document.get("plan") != PLAN_VERSION:
         raise ValueError("this is no plan of version 1")
     return document
+
+
+# The text of plan.json. Apart from render.py, since most commands need no text.
+
+_LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+
+
+@paused_collection()
+def render_plan(plan: Plan) -> str:
+    """The same plan gives the same bytes everywhere."""
+    return document_text(plan_document(plan))
+
+
+def document_text(document: Json) -> str:
+    """Plain JSON for a file: sorted keys, two-space indent, a newline at the end."""
+    try:
+        return orjson.dumps(document, option=_LAYOUT).decode("utf-8")
+    except orjson.JSONEncodeError:  # a whole number of more than 64 bits, say
+        return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

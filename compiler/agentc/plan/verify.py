@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from agentc.backend_api import JobDraft
-from agentc.plan.canonical import plain_json
 from agentc.plan.job import Job, Plan
-from agentc.plan.keys import DIGITS
+from agentc.plan.keys import DIGITS, plain_json
 
 _KEY = re.compile(f"[0-9a-f]{{{DIGITS}}}")
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.lease_roles import FUSED_ROLES, is_model_server
+from agentc.plan.job import Plan
 from agentc.plan.stage_names import meant_by, nearest
 from agentc.runtime.servers.job_leases import PlannedLease
 from agentc.runtime.store.layout import StoreLayout
@@ -212,3 +213,21 @@ def _session_members(document: Document) -> list[tuple[str, str]]:
         for session in document.get("sessions") or []
         for member in session["members"]
     ]
+
+
+# plan_until: a plan whose targets are some of its stages, for whoever runs it without agentc.
+
+
+def plan_until(plan: Plan, until: str | None) -> Plan:
+    """The plan with the jobs of the stages that `until` means as targets; all its jobs stay, since
+    what a job is does not depend on what is asked for. None changes nothing.
+
+    Raises UnknownStageError.
+    """
+    if until is None:
+        return plan
+    stages = tuple(dict.fromkeys(job.stage for job in plan.jobs))
+    meant = meant_by(until, stages)
+    if not meant:
+        raise UnknownStageError(plan.name, until, stages)
+    return replace(plan, targets=tuple(job.id for job in plan.jobs if job.stage in meant))

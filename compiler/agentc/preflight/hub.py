@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.kinds.artifacts import SFT_DATASET
-from agentc.kinds.groups import makers
+from agentc.kinds.table import makers
 from agentc.preflight.finding import PreflightFinding
 from agentc.runtime.software.environment import trouble_of_secret
 

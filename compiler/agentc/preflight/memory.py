@@ -14,7 +14,7 @@ from agentc.runtime.machine.prologue import memory_limit
 
 _MIB = 2**20
 KEYS_AND_VALUES = "keys and values"
-"""Their name among the parts of a server's memory (`agentc.memory.serving`)."""
+"""Their name among the parts of a server's memory (`agentc.memory.need`)."""
 _SPARE = 1.1
 """What jobs are asked for above what is expected: less than that is a warning, less than what is
 expected a problem."""

@@ -18,7 +18,7 @@ from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
 from agentc.diagnostics import Sink
 from agentc.distribution import install_command
-from agentc.kinds.groups import TRAINERS
+from agentc.kinds.table import TRAINERS
 from agentc.passes.lowering.secrets import report_missing
 from agentc.placement import ResolvedRequest
 from agentc.placement.profile import Profile, ProfileError, require_executor

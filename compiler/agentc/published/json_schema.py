@@ -37,7 +37,7 @@ from agentc.published.published import (
     text_schema,
 )
 from agentc.published.used import or_used, use_properties, used_name, used_schema
-from agentc.schema import language, repeats
+from agentc.schema import language
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _LIST: Schema = {"type": "array", "minItems": 1}
@@ -249,7 +249,7 @@ def _stage_or_repeat() -> Schema:
         # Editors offer what stands here before it is known which of the two an entry becomes.
         "title": "stage or repeat",
         "type": "object",
-        "properties": {"repeat": {"description": repeats.REPEAT_KEYS["repeat"]}, **_kinds()},
+        "properties": {"repeat": {"description": language.REPEAT_KEYS["repeat"]}, **_kinds()},
         "required": ["kind"],
     }
     otherwise: Schema = {
@@ -281,25 +281,25 @@ def _repeat() -> Schema:
         "type": "object",
         "properties": {
             key: {"description": doc, "anyOf": [{"type": "string"}, names]}
-            for key, doc in repeats.CARRY_KEYS.items()
+            for key, doc in language.CARRY_KEYS.items()
         },
-        "required": [*repeats.CARRY_KEYS],
+        "required": [*language.CARRY_KEYS],
         "additionalProperties": False,
     }
     inner: Schema = {
         "title": "rounds",
-        "description": repeats.REPEAT_KEYS["repeat"],
+        "description": language.REPEAT_KEYS["repeat"],
         "type": "object",
         "properties": {
-            "n": field_schema(repeats.ROUNDS),
-            "until": field_schema(repeats.UNTIL),
+            "n": field_schema(language.ROUNDS),
+            "until": field_schema(language.UNTIL),
             "carry": {
                 **named_schema(carry),
-                "description": repeats.REPEAT_INNER_KEYS["carry"],
+                "description": language.REPEAT_INNER_KEYS["carry"],
             },
             "stages": {
                 **named_schema(or_used("stage", {"$ref": "#/$defs/stage"})),
-                "description": repeats.REPEAT_INNER_KEYS["stages"],
+                "description": language.REPEAT_INNER_KEYS["stages"],
             },
         },
         "required": ["n", "stages"],
@@ -308,7 +308,7 @@ def _repeat() -> Schema:
     return {
         "title": "repeat",
         "type": "object",
-        "properties": {"repeat": inner, "doc": text_schema(repeats.REPEAT_KEYS["doc"])},
+        "properties": {"repeat": inner, "doc": text_schema(language.REPEAT_KEYS["doc"])},
         "required": ["repeat"],
         "additionalProperties": False,
     }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from agentc.kinds.field import REQUIRED, Field, Json
 from agentc.published.published import Schema, mapping_schema, text_schema
-from agentc.schema import language, repeats
+from agentc.schema import language
 from agentc.schema.coerce import as_json
 from agentc.source.tree import Mapping as MappingNode
 from agentc.source.tree import Scalar
@@ -105,13 +105,13 @@ def _beside(template: Template, keys: Mapping[str, Schema]) -> Schema | None:
         return keys.get(kind.text)
     if isinstance(repeat, MappingNode):
         inner: Schema = {
-            key: {"description": doc} for key, doc in repeats.REPEAT_INNER_KEYS.items()
+            key: {"description": doc} for key, doc in language.REPEAT_INNER_KEYS.items()
         }
         rounds: Schema = {
             "type": "object",
-            "description": repeats.REPEAT_KEYS["repeat"],
+            "description": language.REPEAT_KEYS["repeat"],
             "properties": inner,
             "additionalProperties": False,
         }
-        return {"repeat": rounds, "doc": text_schema(repeats.REPEAT_KEYS["doc"])}
+        return {"repeat": rounds, "doc": text_schema(language.REPEAT_KEYS["doc"])}
     return keys.get("")

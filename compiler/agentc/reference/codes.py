@@ -3,17 +3,11 @@ the rules between settings carry themselves."""
 
 from __future__ import annotations
 
-from agentc.diagnostics.codes.backends import BACKENDS
-from agentc.diagnostics.codes.claims import CLAIMS
+from agentc.diagnostics.codes.backends import BACKENDS, ROUNDS, SETTINGS
 from agentc.diagnostics.codes.code import Code
-from agentc.diagnostics.codes.expressions import EXPRESSIONS
-from agentc.diagnostics.codes.names import NAMES
-from agentc.diagnostics.codes.rounds import ROUNDS
+from agentc.diagnostics.codes.names import CLAIMS, NAMES, TEMPLATES
 from agentc.diagnostics.codes.run import RUN
-from agentc.diagnostics.codes.settings import SETTINGS
-from agentc.diagnostics.codes.source import SOURCE
-from agentc.diagnostics.codes.structure import STRUCTURE
-from agentc.diagnostics.codes.templates import TEMPLATES
+from agentc.diagnostics.codes.spec import EXPRESSIONS, SOURCE, STRUCTURE
 from agentc.passes.checks import RULES
 
 

@@ -25,7 +25,7 @@ class Level:
 
 
 LEVELS: tuple[Level, ...] = (
-    Level("spec text", "Source", "agentc.diagnostics.span", ("read_named",)),
+    Level("spec text", "Source", "agentc.diagnostics.diagnostic", ("read_named",)),
     Level(
         "positioned tree", "Node", "agentc.source.tree", ("load_text",),
         ("use_templates", "choose_scale"),

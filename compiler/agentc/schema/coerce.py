@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
 
-from agentc.diagnostics.lines import split_lines
+from agentc.diagnostics.diagnostic import Source, Span, split_lines
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import SECRET, SECRET_NAME, Field, Json, is_secret
 from agentc.schema.describe import describe, types_of

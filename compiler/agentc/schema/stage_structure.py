@@ -10,7 +10,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.kinds.field import HUB_ID
-from agentc.schema import language, repeats
+from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
@@ -222,21 +222,21 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
     nothing = RepeatDecl(name=name, rounds=None, carry=(), stages={}, span=name.span, broken=True)
     if _repeat_beside(mapping, place, sink):
         return nothing
-    outer = read_keys(mapping, repeats.REPEAT_KEYS, place, sink, outline=True)
+    outer = read_keys(mapping, language.REPEAT_KEYS, place, sink, outline=True)
     entry = outer.get("repeat")
     expected = "a mapping with `n`, `carry` and `stages`"
     inner = None if entry is None else as_mapping(entry.value, place, sink, expected)
     if inner is None:
         return nothing
     needed = ("n", "stages")
-    keys = read_keys(inner, repeats.REPEAT_INNER_KEYS, place, sink, required=needed, outline=True)
+    keys = read_keys(inner, language.REPEAT_INNER_KEYS, place, sink, required=needed, outline=True)
     for key in needed:
         if key not in keys and not inner.partial:
             sink.error(
                 "AGC202",
                 f"{place.what} needs `{key}`",
                 name.span,
-                notes=(repeats.REPEAT_INNER_KEYS[key],),
+                notes=(language.REPEAT_INNER_KEYS[key],),
             )
     stages: dict[str, StageDecl] = {}
     entry = keys.get("stages")
@@ -275,7 +275,7 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
 def _repeat_beside(mapping: Mapping, place: Place, sink: Sink) -> bool:
     """Whether what belongs into `repeat` stands beside it (reported)."""
     entry = mapping.find("repeat")
-    beside = [e.key for e in mapping.entries if e.key.text in repeats.REPEAT_INNER_KEYS]
+    beside = [e.key for e in mapping.entries if e.key.text in language.REPEAT_INNER_KEYS]
     if entry is None or not beside or not isinstance(entry.value, Scalar) or entry.value.text:
         return False
     sink.error(
@@ -321,17 +321,17 @@ def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[tuple[CarryDe
         inner = as_mapping(each.value, what, sink, example)
         if inner is None:
             continue
-        keys = read_keys(inner, repeats.CARRY_KEYS, what, sink, required=repeats.CARRY_KEYS)
-        for key in repeats.CARRY_KEYS:
+        keys = read_keys(inner, language.CARRY_KEYS, what, sink, required=language.CARRY_KEYS)
+        for key in language.CARRY_KEYS:
             if key not in keys:
                 sink.error(
                     "AGC202",
                     f"{what.what} needs `{key}`",
                     each.key.span,
-                    notes=(repeats.CARRY_KEYS[key],),
+                    notes=(language.CARRY_KEYS[key],),
                 )
         known = not any(isinstance(entry.value, Unknown) for entry in keys.values())
-        if known and len(keys) == len(repeats.CARRY_KEYS):
+        if known and len(keys) == len(language.CARRY_KEYS):
             found.append(
                 CarryDecl(name=each.key, start=keys["from"].value, next=keys["next"].value)
             )

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 from agentc.backend_api import BackendTable
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Field
 from agentc.schema import language

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agentc.backend_api.searchers import Searcher
+from agentc.backend_api.trackers import Searcher
 from agentc.exit_codes import EXIT_FAILED, CommandError
 from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout

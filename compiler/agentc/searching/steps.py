@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from agentc.ir.stopping import StoppingRounds
+from agentc.ir.search import StoppingRounds
 from agentc.kinds.artifacts import METRICS
 from agentc.plan.job import Plan, Session
 from agentc.plan.keys import session_key

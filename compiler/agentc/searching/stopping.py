@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agentc.ir.stopping import StoppingRule
+from agentc.ir.search import StoppingRule
 from agentc.kinds.field import Json
 from agentc.plan.work import Document, object_of
 from agentc.runtime.store.layout import StoreLayout

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from agentc.exit_codes import EXIT_FAILED, CommandError
 from agentc.ir.search import Search
 from agentc.kinds.field import Json
-from agentc.plan.canonical import canonical_text
+from agentc.plan.keys import canonical_text
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.objective import Measured
 from agentc.searching.process import SearcherProcess

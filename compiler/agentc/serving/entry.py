@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, SoftwareEnvironment
 from agentc.diagnostics import Diagnostic, Sink
-from agentc.diagnostics.span import Source
+from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module, Resource
 from agentc.lock.references import OutsideReferences

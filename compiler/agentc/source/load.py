@@ -16,18 +16,25 @@ from typing import NoReturn
 
 import yaml
 
-from agentc.diagnostics.lines import split_lines
+from agentc.diagnostics.diagnostic import Source, Span, split_lines
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
-from agentc.source.characters import (
+from agentc.source.files import (
+    SPEC_LIMITS,
+    ReadLimits,
+    UnreadableError,
+    is_directory,
+    read_named,
+    specs_in,
+)
+from agentc.source.text_checks import (
+    Credential,
+    blanked,
+    find_credentials,
     find_reordering,
     find_unreadable,
     forbidden_in_values,
     strip_forbidden,
 )
-from agentc.source.credentials import Credential, blanked, find_credentials
-from agentc.source.limits import SPEC_LIMITS, ReadLimits
-from agentc.source.read import UnreadableError, is_directory, read_named, specs_in
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, shortened
 from agentc.source.yaml_error import report_yaml_error
 

@@ -9,9 +9,8 @@ import re
 
 import yaml
 
-from agentc.diagnostics.lines import split_lines
+from agentc.diagnostics.diagnostic import Source, Span, split_lines
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
 from agentc.source.yaml_cause import Cause, find_cause
 
 _OPEN_EXPRESSION = re.compile(r"(?:^|[:\-\[,]\s*)(\{\{)")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentc.diagnostics.span import Source, Span
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.kinds import Kind
 from agentc.source.tree import Entry, Node, Scalar
 from agentc.source.tree import Mapping as MappingNode

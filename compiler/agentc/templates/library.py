@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from agentc import resources
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.source.files import is_file
 from agentc.source.load import load_file
-from agentc.source.read import is_file
 from agentc.source.tree import Scalar, shortened
 from agentc.templates.template import Template, read_template
 

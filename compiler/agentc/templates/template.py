@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agentc.diagnostics.diagnostic import Source, Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Source, Span
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.field import Json
 from agentc.schema import language

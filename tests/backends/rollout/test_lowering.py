@@ -17,7 +17,7 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.diagnostics.span import Origin, Source, Span
+from agentc.diagnostics.diagnostic import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json

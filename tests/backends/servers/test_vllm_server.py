@@ -22,8 +22,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
 
 from agentc.backend_api import OptionView
-from agentc.plan.ranks import rank_commands
 from agentc.plan.render import record
+from agentc.plan.tree import rank_commands
 from agentc.program.job import Job
 from agentc.runtime.machine.core_lease import CORES_VARIABLE, allowed_cores
 from agentc.runtime.servers import server_ranks

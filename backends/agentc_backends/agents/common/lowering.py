@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json, boolean
-from agentc.kinds.interaction import OBSERVATION_PREFIX
-from agentc.kinds.prefix import PREFIX
+from agentc.kinds.interaction import OBSERVATION_PREFIX, PREFIX
 from agentc_backends.software import LIGHT
 
 PROMPT_PER_ATTEMPT = boolean(

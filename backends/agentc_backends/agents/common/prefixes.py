@@ -70,8 +70,8 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutRules:
-    """The fields of `prefix` in `agentc.kinds.prefix`, by the same names. `most` is the longest
-    prefix that leaves a turn to the policy; None where its turns do not count."""
+    """The fields of `prefix` in `agentc.kinds.interaction`, by the same names. `most` is the
+    longest prefix that leaves a turn to the policy; None where its turns do not count."""
 
     cut: Literal["random", "every"]
     shortest: int

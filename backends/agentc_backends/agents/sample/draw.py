@@ -16,7 +16,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRules:
-    """SAMPLE_FIELDS of `agentc.kinds.turns`, by the same names."""
+    """SAMPLE_FIELDS of `agentc.kinds.search`, by the same names."""
 
     candidates: int
     fraction: float

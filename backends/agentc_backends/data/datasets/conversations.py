@@ -34,7 +34,7 @@ _DROP = "correct it, or set `on_malformed: drop` to leave such conversations out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRules:
-    """DATASET_FIELDS of `agentc.kinds.data`, by the same names."""
+    """DATASET_FIELDS of `agentc.kinds.models`, by the same names."""
 
     format: LayoutName
     on_malformed: Literal["error", "drop"]

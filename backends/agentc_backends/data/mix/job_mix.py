@@ -63,7 +63,7 @@ class MixError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareRules:
-    """MIX_FIELDS of `agentc.kinds.data`, by the same names."""
+    """MIX_FIELDS of `agentc.kinds.models`, by the same names."""
 
     general_share: float
     share_of: Literal["total", "agent"]

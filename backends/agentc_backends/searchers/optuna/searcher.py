@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentc.backend_api.searchers import Searcher
+from agentc.backend_api.trackers import Searcher
 from agentc_backends.software import OPTUNA
 
 SEARCHER = Searcher(

@@ -1,6 +1,29 @@
-"""Diagnostic codes of layer 6: backends and what they honour."""
+"""Diagnostic codes of layers 5 and 6: types of inputs, backends, what they honour, values by
+round.
+"""
+
+from __future__ import annotations
 
 from agentc.diagnostics.codes.code import Code
+
+SETTINGS: tuple[Code, ...] = (
+    Code(
+        "AGC501",
+        "an input of the wrong type",
+        "Stages are joined by typed artifacts: trajectories, pairs, checkpoints, metrics. The "
+        "stage takes another type than the one that the named stage produces; "
+        "docs/reference/spec.md says what each kind takes and makes.",
+    ),
+    Code(
+        "AGC502",
+        "an input is missing",
+        "The stage cannot work without this input.",
+        "A spec gets AGC202 or AGC205 for it first; this is for modules that were made otherwise.",
+    ),
+)
+
+
+# Diagnostic codes of layer 6: backends and what they honour.
 
 BACKENDS: tuple[Code, ...] = (
     Code(
@@ -124,5 +147,17 @@ BACKENDS: tuple[Code, ...] = (
         "environment of its own, and placement says which of them a job runs in. `software:` puts "
         "a lock of one build in the place of another, whose programs would not start, or would "
         "not use the devices that they were given.",
+    ),
+)
+
+
+# The diagnostic code of values for each round (layer 6).
+
+ROUNDS: tuple[Code, ...] = (
+    Code(
+        "AGC657",
+        "more values than rounds",
+        "`per_round:` gives values for rounds that the repeat does not have. Where the number of "
+        "rounds is an expression, spare values are for other choices of it, and nothing is said.",
     ),
 )

@@ -4,33 +4,23 @@
 docs/reference/checks.md shows them. A rule is added to the tuple of its topic.
 """
 
-from agentc.passes.checks.alike import ALIKE
 from agentc.passes.checks.batches import BATCHES
-from agentc.passes.checks.choices import CHOICES
-from agentc.passes.checks.critics import CRITICS
-from agentc.passes.checks.episodes import EPISODES
+from agentc.passes.checks.critics import CHOICES, CRITICS, RERANKING
+from agentc.passes.checks.episodes import EPISODES, SHOWN_LAST
 from agentc.passes.checks.evaluations import EVALUATIONS
-from agentc.passes.checks.external_servers import EXTERNAL_SERVERS
-from agentc.passes.checks.functions import FUNCTIONS
 from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
 from agentc.passes.checks.measures import MEASURES
 from agentc.passes.checks.memory import MEMORY
 from agentc.passes.checks.model_servers import MODEL_SERVERS
-from agentc.passes.checks.models import MODELS
-from agentc.passes.checks.pair_rewards import PAIR_REWARDS
-from agentc.passes.checks.plain_text import PLAIN_TEXT
-from agentc.passes.checks.preferences import PREFERENCES
-from agentc.passes.checks.prefixes import CONTINUATIONS
-from agentc.passes.checks.reinforcement import REINFORCEMENT
-from agentc.passes.checks.reranking import RERANKING
+from agentc.passes.checks.models import ALIKE, FUNCTIONS, MODELS, PLAIN_TEXT
+from agentc.passes.checks.preferences import PAIR_REWARDS, PREFERENCES
 from agentc.passes.checks.revisions import REVISIONS
-from agentc.passes.checks.rounds import ROUNDS
+from agentc.passes.checks.rounds import REINFORCEMENT, ROUNDS
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.scripts import SCRIPTS
-from agentc.passes.checks.searches import SEARCHES
-from agentc.passes.checks.server_batches import SERVER_BATCHES
-from agentc.passes.checks.shown_last import SHOWN_LAST
+from agentc.passes.checks.searches import CONTINUATIONS, SEARCHES
+from agentc.passes.checks.servers import EXTERNAL_SERVERS, SERVER_BATCHES
 from agentc.passes.checks.training import TRAINING
 from agentc.passes.checks.turns import TURNS
 

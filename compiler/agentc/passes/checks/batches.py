@@ -8,11 +8,10 @@ from math import comb
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, TRAJECTORIES
-from agentc.kinds.groups import PAIR_TRAINERS, TRAINERS, makers
-from agentc.kinds.prefix import PREFIXES
-from agentc.passes.checks.rule import Finding, Rule
+from agentc.kinds.interaction import PREFIXES
+from agentc.kinds.table import PAIR_TRAINERS, TRAINERS, makers
+from agentc.passes.checks.rule import Finding, Rule, divisors_near, either, multiples_near
 from agentc.passes.checks.subject import Settings, StageContext
-from agentc.passes.checks.text import divisors_near, either, multiples_near
 from agentc.text import counted
 
 

@@ -10,12 +10,12 @@ from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import METRICS
-from agentc.kinds.groups import ACTING, MODEL_MAKERS, kinds_where, makers
-from agentc.kinds.prefix import PREFIX
+from agentc.kinds.interaction import PREFIX
+from agentc.kinds.table import ACTING, MODEL_MAKERS, kinds_where, makers
 from agentc.passes.checks.measures import played_by
+from agentc.passes.checks.module_analysis import collected_by, split_of
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext, place, quoted
-from agentc.passes.checks.surroundings import collected_by, split_of
 
 Tasks: TypeAlias = tuple[str, str, float]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentc.backend_api import ExpectedExpert
-from agentc.cost.priors import value as usual
+from agentc.cost.quantities import value as usual
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.diagnostic import Severity
 from agentc.ir.module import Prompt, Stage
 from agentc.kinds import kind_named
-from agentc.kinds.groups import ACTING, LEASING, TRAINERS, kinds_where
-from agentc.passes.checks.leased_models import leased_servers
+from agentc.kinds.table import ACTING, LEASING, TRAINERS, kinds_where
+from agentc.passes.checks.model_servers import leased_servers
 from agentc.passes.checks.model_shape import model_context
+from agentc.passes.checks.module_analysis import collected_by
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
-from agentc.passes.checks.surroundings import collected_by
 from agentc.text import counted
 
 _REPLYING = kinds_where(lambda kind: kind.longest_reply is not None)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from agentc.backend_api.parallel import MULTINODE
 from agentc.diagnostics.codes.code import Code
-from agentc.kinds.groups import TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.kinds.table import TRAINERS, WITHOUT_MODEL, kinds_where
 from agentc.passes.checks.parallel import PARALLEL, UNEVEN_NODES
-from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.rule import Finding, Rule, divisors_near, either
 from agentc.passes.checks.subject import StageContext
-from agentc.passes.checks.text import divisors_near, either
 from agentc.text import counted
 
 _PLACED = kinds_where(lambda kind: not kind.gathers)

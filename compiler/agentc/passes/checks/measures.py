@@ -9,8 +9,8 @@ from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Stage
 from agentc.kinds import kind_named
 from agentc.kinds.artifacts import SEARCH_TREES
-from agentc.kinds.groups import makers
-from agentc.kinds.prefix import PREFIXES
+from agentc.kinds.interaction import PREFIXES
+from agentc.kinds.table import makers
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext, place, quoted
 from agentc.text import counted

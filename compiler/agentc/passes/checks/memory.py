@@ -11,16 +11,15 @@ from agentc.backend_api import ServerBackend
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.ir.module import Resource, Stage
-from agentc.kinds.groups import LEASING, TRAINERS, kinds_where
+from agentc.kinds.table import LEASING, TRAINERS, kinds_where
 from agentc.memory import CARDS, card_bytes
 from agentc.memory.cards import card_label
 from agentc.memory.need import gigabytes
-from agentc.passes.checks.leased_models import BESIDE, leased_servers
-from agentc.passes.checks.memory_of import CARD, ModelHolder, holders_of
-from agentc.passes.checks.remedies import remedies
+from agentc.passes.checks.memory_remedies import remedies, would_lower
+from agentc.passes.checks.model_holders import CARD, ModelHolder, holders_of
+from agentc.passes.checks.model_servers import BESIDE, leased_servers
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext
-from agentc.passes.checks.trial_changes import would_lower
 from agentc.text import some
 
 _PLACED = kinds_where(lambda kind: not kind.gathers)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from agentc.ir.module import Module, Stage
 from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
-from agentc.kinds.groups import MODEL_SOURCES, makers
-from agentc.memory.config_file import ConfiguredShape, shape_of
+from agentc.kinds.table import MODEL_SOURCES, makers
+from agentc.memory.architectures import ConfiguredShape, shape_of
 from agentc.runtime.model_folder.folder import LANGUAGE_MODEL, ModelFolder, Needs, read_model_folder
-from agentc.source.boundary import Boundary, OutsideError
+from agentc.source.files import Boundary, OutsideError
 
 ENCODER_SOURCES = (*makers(VISION_ENCODER), *makers(TEXT_ENCODER))
 _NEEDS = {

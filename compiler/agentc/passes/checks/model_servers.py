@@ -1,21 +1,129 @@
-"""Rules about jobs with several model servers: those that act, and those that an environment asks.
-
-Neighbours: `parallel.py` (how one spreads), `docs/design/devices.md` (who of a job sees what).
-"""
+"""The model servers that a stage's jobs lease, and rules about jobs with several of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 
+from agentc.backend_api import ServerBackend, StageBackend
 from agentc.backend_api.parallel import allocation_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
-from agentc.kinds.groups import kinds_where
-from agentc.passes.checks.leased_models import POLICY, asked_servers, beside_policy
+from agentc.kinds import kind_named
+from agentc.kinds.artifacts import CHECKPOINT, CRITIC_CHECKPOINT
+from agentc.kinds.table import kinds_where
 from agentc.passes.checks.rule import Finding, Rule
-from agentc.passes.checks.subject import StageContext
+from agentc.passes.checks.subject import Settings, StageContext
 from agentc.passes.lowering.leases import attempt_resource
 from agentc.text import counted
+
+POLICY = "policy"
+"""The role of a stage's own server."""
+BESIDE = ("critic", "reference")
+"""Roles of more servers of the same entry, where a critic chooses among candidates; each is an
+input, and what the entry says holds for all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedModelServer:
+    """A server with the inputs of the stage whose models it loads, one at a time (`models`).
+    `place` says what machine it gets: the stage, or the server's entry where that is a job of its
+    own. `who` and `whose` name it and who wants it, for messages."""
+
+    role: str
+    backend: ServerBackend
+    settings: Settings
+    place: Settings
+    models: tuple[str, ...]
+    who: str
+    whose: str
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a job of its own."""
+        return self.settings.text("scope") == "shared"
+
+
+def leased_servers(subject: StageContext) -> Iterator[LeasedModelServer]:
+    """The stage's own server first, then those of its environment; without endpoints of others,
+    which load nothing."""
+    stage = subject.stage
+    own = None if _loads_its_model(subject) else subject.server()
+    if own is not None and "remote" not in own[0].capabilities:
+        yield _leased(subject, POLICY, own, _served(subject), f"`{stage.id}`")
+    asked = asked_servers(subject)
+    environment = stage.uses.get("environment")
+    for role, entry in asked.items():
+        found = subject.servers.get(entry.name)
+        if found is not None and "remote" not in found[0].capabilities:
+            yield _leased(subject, role, found, (role,), f"the environment `{environment}`")
+
+
+def beside_policy(subject: StageContext) -> tuple[str, ...]:
+    """The roles of the servers that a stage leases besides, of the entry of its own. A reference
+    that is the policy has none: the policy's server is asked."""
+    inputs = subject.stage.inputs
+    several = (subject.settings.integer("candidates") or 1) > 1
+    if not several or not inputs.get("critic") or not inputs.get(POLICY):
+        return ()
+    apart = inputs.get("reference") not in (None, (), inputs[POLICY])
+    return BESIDE if apart else BESIDE[:1]
+
+
+def asked_servers(subject: StageContext) -> dict[str, Resource]:
+    """By role, the entries of the servers that the environment of a stage asks."""
+    entry = subject.module.environments.get(subject.stage.uses.get("environment", ""))
+    found: dict[str, Resource] = {}
+    for role in () if entry is None else entry.simulators:
+        name = None if entry is None else entry.asked_server(role)
+        server = subject.module.servers.get(name or "")
+        if server is not None:
+            found[role] = server
+    return found
+
+
+def _leased(
+    subject: StageContext,
+    role: str,
+    server: tuple[ServerBackend, Settings],
+    models: tuple[str, ...],
+    whose: str,
+) -> LeasedModelServer:
+    backend, settings = server
+    shared = settings.text("scope") == "shared"
+    named = shared or role != POLICY
+    return LeasedModelServer(
+        role=role,
+        backend=backend,
+        settings=settings,
+        place=settings if shared else subject.settings,
+        models=models,
+        who=f"the server `{settings.name}`" if named else f"the server of {whose}",
+        whose=whose,
+    )
+
+
+def _loads_its_model(subject: StageContext) -> bool:
+    """Whether the program does without a server, though stages of its kind may name one."""
+    backend = subject.table.backends.get(subject.stage.backend)
+    return isinstance(backend, StageBackend) and "value_head" in backend.capabilities
+
+
+def _served(subject: StageContext) -> tuple[str, ...]:
+    """The inputs that are models: one that acts, or a critic and its reference."""
+    inputs = subject.stage.inputs
+    return tuple(role for role in _model_roles(subject.stage.kind) if inputs.get(role))
+
+
+@cache
+def _model_roles(kind: str) -> tuple[str, ...]:
+    found, models = kind_named(kind), (CHECKPOINT, CRITIC_CHECKPOINT)
+    roles = () if found is None else found.roles
+    return tuple(role.name for role in roles if any(each in models for each in role.accepts))
+
+
+# Rules about jobs with several model servers: those that act, and those that an environment asks.
 
 _ASKING = kinds_where(lambda kind: "environment" in kind.uses)
 

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from agentc.backend_api.parallel import MULTINODE, sizes_of
 from agentc.diagnostics.codes.code import Code
 from agentc.ir.module import Resource
-from agentc.kinds.groups import LEASING, REINFORCED, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
-from agentc.passes.checks.leased_models import (
+from agentc.kinds.table import LEASING, REINFORCED, SERVED, TRAINERS, WITHOUT_MODEL, kinds_where
+from agentc.passes.checks.model_servers import (
     POLICY,
     LeasedModelServer,
     asked_servers,
     leased_servers,
+    own_devices,
 )
-from agentc.passes.checks.model_servers import own_devices
 from agentc.passes.checks.model_shape import model_shape
-from agentc.passes.checks.rule import Finding, Rule
+from agentc.passes.checks.rule import Finding, Rule, divisors_near, either
 from agentc.passes.checks.subject import Settings, StageContext
-from agentc.passes.checks.text import divisors_near, either
 from agentc.text import counted
 
 

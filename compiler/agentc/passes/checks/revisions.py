@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
-from agentc.ir.module import Stage
-from agentc.ir.product import product_of
+from agentc.ir.module import Stage, product_of
 from agentc.kinds import kind_named
 from agentc.kinds.artifacts import METRICS, SEARCH_TREES, SFT_DATASET
-from agentc.kinds.groups import REWORKERS, makers
-from agentc.kinds.prefix import PREFIXES
+from agentc.kinds.interaction import PREFIXES
+from agentc.kinds.table import REWORKERS, makers
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext
 

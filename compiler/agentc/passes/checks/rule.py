@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentc.diagnostics.codes.code import Code
-from agentc.diagnostics.diagnostic import Severity
-from agentc.diagnostics.span import Span
+from agentc.diagnostics.diagnostic import Severity, Span
 from agentc.ir.module import Resource, Stage
 from agentc.passes.checks.subject import StageContext
 
@@ -51,3 +50,25 @@ class Rule:
     def summary(self) -> str:
         """The first line of the check's docstring."""
         return (self.check.__doc__ or "").strip().split("\n")[0]
+
+
+# Small pieces of the messages of rules.
+
+
+def multiples_near(number: int, step: int) -> list[int]:
+    """The nearest multiples of `step` below and above, those above 0."""
+    below = number // step * step
+    return [found for found in (below, below + step) if found > 0]
+
+
+def divisors_near(number: int, wanted: int) -> list[int]:
+    """The nearest divisors of `number` at or below, and above, `wanted`."""
+    found = [d for d in range(1, min(number, 4096) + 1) if number % d == 0]
+    below = [d for d in found if d <= wanted][-1:]
+    above = [d for d in found if d > wanted][:1]
+    return below + above
+
+
+def either(values: list[int]) -> str:
+    """ "8 or 12"."""
+    return " or ".join(str(value) for value in values)

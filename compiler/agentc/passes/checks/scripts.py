@@ -18,15 +18,14 @@ from agentc.backend_api.script_header import (
 )
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.ir.product import product_of
+from agentc.ir.module import product_of
 from agentc.kinds.artifacts import ARTIFACT_TYPES
 from agentc.kinds.field import Json
-from agentc.kinds.groups import kinds_where
 from agentc.kinds.script import PRODUCTS
+from agentc.kinds.table import kinds_where
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext, quoted
-from agentc.source.boundary import OutsideError
-from agentc.source.read import UnreadableError, is_file, read_named
+from agentc.source.files import OutsideError, UnreadableError, is_file, read_named
 
 _MOST_BYTES = 1 << 20
 _TYPES = {**PRODUCTS, **{each.name: each for each in ARTIFACT_TYPES}}

@@ -19,13 +19,12 @@ from agentc.backend_api import (
     StageBackend,
 )
 from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
-from agentc.ir.module import Module, Prompt, Resource, Stage
+from agentc.ir.module import Module, Prompt, Resource, Stage, stage_span
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.passes.checks.model_folders import LocalModel, read_model_folders
-from agentc.passes.checks.surroundings import ModuleAnalysis, survey
-from agentc.passes.lowering.setting_span import stage_span
-from agentc.source.boundary import Boundary
+from agentc.passes.checks.module_analysis import ModuleAnalysis, survey
+from agentc.source.files import Boundary
 
 _T = TypeVar("_T")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agentc.diagnostics.codes.code import Code
 from agentc.kinds.artifacts import SFT_DATASET
-from agentc.kinds.groups import REWORKERS, TRAINERS, kinds_where
+from agentc.kinds.table import REWORKERS, TRAINERS, kinds_where
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import StageContext, place

@@ -25,13 +25,13 @@ from agentc.backend_api import (
 from agentc.backend_api.parallel import GPU, MULTINODE, ONE_NODE, Room, allocation_of
 from agentc.ir.module import Module, Resource, Stage, Value
 from agentc.kinds.field import Json
-from agentc.kinds.groups import TRAINERS
+from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.passes.lowering.asked_servers import needless, undeclared_needs, wrongly_asked
 from agentc.plan.job import Lease
 from agentc.runtime.machine.device_shares import DeviceTaker
-from agentc.source.boundary import OutsideError
-from agentc.source.characters import strip_forbidden
+from agentc.source.files import OutsideError
+from agentc.source.text_checks import strip_forbidden
 
 _FIELDS = tuple(each.name for each in fields(LeaseDraft))
 _PARTS = attrgetter(*_FIELDS)

@@ -17,10 +17,10 @@ from agentc.ir.module import Module, Prompt, Stage
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
 from agentc.lock.references import OutsideReferences
-from agentc.passes.lowering.experiment import experiment_facts
+from agentc.passes.finish import experiment_facts
 from agentc.passes.lowering.leases import ModuleLeases
 from agentc.runtime.store.content import OutsideLinkError, content_digest
-from agentc.source.boundary import Boundary, OutsideError
+from agentc.source.files import Boundary, OutsideError
 
 if TYPE_CHECKING:
     from agentc.passes.lowering.trial import LoweringTrial

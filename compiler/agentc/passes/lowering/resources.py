@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from agentc.backend_api import JobDraft
-from agentc.ir.module import Stage
+from agentc.ir.module import Stage, stage_span
 from agentc.kinds.field import Json
-from agentc.kinds.groups import MODEL_MAKERS
+from agentc.kinds.table import MODEL_MAKERS
 from agentc.lease_roles import is_model_server
 from agentc.passes.lowering.leases import holds_model
-from agentc.passes.lowering.setting_span import stage_span
 from agentc.plan.job import COMPUTE_CPUS, ResourceRequest, Resources
 
 RESOURCE_NAMES = ("cpus", "gpus", "mem_mb", "minutes")

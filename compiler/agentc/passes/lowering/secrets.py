@@ -5,14 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
+from agentc.backend_api import (
+    BackendTable,
+    EnvironmentBackend,
+    ServerBackend,
+    StageBackend,
+    installed_trackers,
+)
+from agentc.diagnostics.diagnostic import Span
 from agentc.diagnostics.sink import Sink
-from agentc.diagnostics.span import Span
 from agentc.ir.module import Module, Value
 from agentc.kinds import kind_named
 from agentc.kinds.field import SECRET, Field, is_secret
 from agentc.runtime.software.environment import trouble_of_secret
+from agentc.source.files import VARIABLE, Boundary, OutsideError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +129,42 @@ def _secret_settings(fields: tuple[Field, ...]) -> tuple[str, ...]:
 def _referred(value: Value | None) -> str | None:
     """The name of the secret that a setting refers to."""
     return str(value.json[SECRET]) if value is not None and isinstance(value.json, dict) else None
+
+
+# What a stranger's `track:` may not do unseen: name secrets, and files outside of its folder.
+
+
+def secrets_of_trackers(module: Module) -> Iterator[SecretUse]:
+    """Every secret that a tracker is given; no stage is."""
+    known = installed_trackers() if module.track else {}
+    for each in module.track:
+        tracker = known[each.tracker]
+        for setting in tracker.secrets:
+            reference = each.settings.get(setting)
+            if isinstance(reference, dict):
+                yield SecretUse(
+                    name=str(reference[SECRET]),
+                    setting=setting,
+                    owner=f"tracker `{tracker.id}`",
+                    stages=frozenset(),
+                    url=tracker.sent_to(each.settings),
+                    span=each.span,
+                )
+
+
+def report_places(module: Module, boundary: Boundary, sink: Sink) -> None:
+    """AGC123 for each file or folder that a tracker would write to and the spec may not name."""
+    known = installed_trackers() if module.track else {}
+    for each in module.track:
+        for setting, written in known[each.tracker].written_to(each.settings).items():
+            try:
+                boundary.find(written)
+            except OutsideError as outside:
+                sink.error(
+                    "AGC123",
+                    f"`track.{each.tracker}.{setting}` names a place outside of the spec's folder:"
+                    f" {outside.place}",
+                    each.span,
+                    fix=f"if this spec may write there: `--allow-path {Path(outside.place)}`, "
+                    f"or put the directory into {VARIABLE}",
+                )

@@ -1,6 +1,6 @@
 """The section `software:`: locks of the spec's own in the place of those that backends bring along,
 for another build of a server, say, or a container. Part of `lower`;
-`front/resolve_software.py` reads the section."""
+`front/resolve_sections.py` reads the section."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from agentc.backend_api import SoftwareEnvironment, software_of
-from agentc.diagnostics import existing_python
-from agentc.diagnostics.existing_python import names_no_lock
+from agentc.diagnostics import other_tools
+from agentc.diagnostics.other_tools import names_no_lock
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Module
-from agentc.passes.context import PassContext
+from agentc.passes.unit import PassContext
 from agentc.runtime.software.lock_hashes import enumerated
 from agentc.runtime.software.lock_text import LockText, LockTextError, read_lock_text
-from agentc.source.boundary import VARIABLE, OutsideError
+from agentc.source.files import VARIABLE, OutsideError
 
 _LARGEST = 1 << 20
 
@@ -25,7 +25,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
     found = {}
     for name, own in module.software.items():
         other = names_no_lock(own.file)
-        notes = (existing_python.NOTE,) if other else ()
+        notes = (other_tools.NO_EXISTING_PYTHON,) if other else ()
         try:
             path = context.boundary.find(own.file)
         except OutsideError as outside:
@@ -34,7 +34,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
                 f"`software` names a place outside of the spec's folder: {outside.place}",
                 own.span,
                 notes=notes,
-                fix=existing_python.FIX
+                fix=other_tools.LOCK_INSTEAD
                 if other
                 else f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
                 f"or put the directory into {VARIABLE}",
@@ -53,7 +53,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
                 f"the lock {own.file} cannot be read: {reason}",
                 own.span,
                 notes=notes,
-                fix=existing_python.FIX if other else None,
+                fix=other_tools.LOCK_INSTEAD if other else None,
             )
         else:
             if lock.unhashed:
@@ -117,7 +117,7 @@ def _of_local_builds(file: str, lock: LockText) -> tuple[str, ...]:
     return (
         f"PyPI has no {enumerated(local)}: let PIP_EXTRA_INDEX_URL name an index that has it, or "
         f"`agentc env hash {file} --file WHEEL` its wheel",
-        existing_python.NOTE,
+        other_tools.NO_EXISTING_PYTHON,
     )
 
 

@@ -1,23 +1,166 @@
 """Trial lowering: run one backend on one stage and say what came out and what it did not honour.
 
 Used by `choose_backends` (which candidate honours everything?), by `lower` (the real thing), and
-for naming the backends that would honour what the chosen one does not. Neighbour:
-`module_context.py`, what a lowering asks of the spec besides its stage.
+for naming the backends that would honour what the chosen one does not. Rounds and cells of a sweep
+hold equal stages under other names: one of them is lowered for all, where its backend does not look
+at names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, SupportsIndex, TypeVar
 
 from agentc.backend_api import JobDraft, Refusal, StageBackend, StageView
 from agentc.ir.module import Stage
 from agentc.kinds import KINDS
-from agentc.passes.lowering.drafts import look_through
+from agentc.kinds.field import Json
 from agentc.passes.lowering.leases import MissingResourceError, PathEscape, path_escape
 from agentc.passes.lowering.module_context import ModuleContext
-from agentc.passes.lowering.tracked_ids import tracked
-from agentc.source.boundary import OutsideError
+from agentc.plan.job import Resources
+from agentc.source.files import OutsideError
+
+
+@dataclass(slots=True)
+class Attention:
+    """Whether anybody looked at any of a stage's ids."""
+
+    looked: bool = False
+
+
+class TrackedIds(tuple[str, ...]):
+    """The ids of one role, in order."""
+
+    role: str
+    attention: Attention
+
+    def __new__(cls, role: str, ids: tuple[str, ...], attention: Attention) -> TrackedIds:
+        self = super().__new__(cls, ids)
+        self.role, self.attention = role, attention
+        return self
+
+    def _seen(self) -> tuple[str, ...]:
+        self.attention.looked = True
+        return tuple.__getitem__(self, slice(None))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seen())
+
+    def __getitem__(self, at: SupportsIndex | slice) -> Any:
+        return self._seen()[at]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._seen()
+
+    def __add__(self, other: Any) -> Any:
+        return self._seen() + tuple(other)
+
+    def __eq__(self, other: object) -> bool:
+        return self._seen() == other
+
+    def __ne__(self, other: object) -> bool:
+        return self._seen() != other
+
+    def __hash__(self) -> int:
+        return hash(self._seen())
+
+    def __lt__(self, other: tuple[str, ...]) -> bool:
+        return self._seen() < other
+
+    def __le__(self, other: tuple[str, ...]) -> bool:
+        return self._seen() <= other
+
+    def __gt__(self, other: tuple[str, ...]) -> bool:
+        return self._seen() > other
+
+    def __ge__(self, other: tuple[str, ...]) -> bool:
+        return self._seen() >= other
+
+    def __mul__(self, times: SupportsIndex) -> tuple[str, ...]:
+        return self._seen() * times
+
+    def index(self, name: str, *between: SupportsIndex) -> int:
+        return self._seen().index(name, *between)
+
+    def count(self, name: str) -> int:
+        return self._seen().count(name)
+
+    def __repr__(self) -> str:
+        return repr(self._seen())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (list(self._seen()),)
+
+
+def tracked(inputs: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, TrackedIds], Attention]:
+    """The inputs of a stage for its backend to hand on, and what notes a look at them."""
+    attention = Attention()
+    return {role: TrackedIds(role, ids, attention) for role, ids in inputs.items()}, attention
+
+
+def inputs_of(draft: JobDraft, stage: Stage) -> dict[str, tuple[str, ...]]:
+    """The inputs of a draft, with the ids of a stage where those of an equal one were handed on."""
+    return {
+        role: stage.inputs[ids.role] if isinstance(ids, TrackedIds) else ids
+        for role, ids in draft.inputs.items()
+    }
+
+
+# Equal parts of drafts, kept once for a whole plan: rounds and cells of a sweep repeat their jobs
+# but for names and seeds, and keys, plan.json and estimates are made of each part once.
+
+_T = TypeVar("_T", bound=Mapping[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """What was met first of each; parts count as equal that would be written alike."""
+
+    _values: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    _met: dict[int, tuple[object, Mapping[str, object]]] = field(default_factory=dict)
+    _identities: dict[tuple[int, int], Mapping[str, Json]] = field(default_factory=dict)
+    _resources: dict[Resources, Resources] = field(default_factory=dict)
+
+    def value(self, part: _T) -> _T:
+        """A part of a draft that becomes JSON."""
+        known = self._met.get(id(part))
+        if known is None:  # holding the part keeps its id its own
+            # By its text: 1 and 1.0 are equal, and are written differently.
+            known = self._met[id(part)] = (part, self._values.setdefault(repr(part), part))
+        return known[1]  # type: ignore[return-value]
+
+    def identity(self, draft: JobDraft) -> Mapping[str, Json]:
+        """The identity of a job: the settings that it read, and the facts that it adds."""
+        settings, facts = draft.view.shared_identity(), self.value(draft.extra_identity)
+        # Views keep the settings, this object the facts, so that their ids stay their own.
+        key = (id(settings), id(facts))
+        if key not in self._identities:
+            self._identities[key] = {"settings": dict(settings), "facts": dict(facts)}
+        return self._identities[key]
+
+    def resources(self, asked: Resources) -> Resources:
+        """What a job asks of the machine."""
+        return self._resources.setdefault(asked, asked)
+
+
+def look_through(drafts: tuple[JobDraft, ...]) -> None:
+    """Look at all that drafts hold besides their inputs, so that ids handed on elsewhere count;
+    leases are looked at where they are made (`ModuleLeases.look_through`)."""
+    for draft in drafts:
+        for name in _OF_JOBS:
+            repr(getattr(draft, name))
+
+
+_ASIDE = frozenset({"inputs", "view", "leases", "software"})
+"""Looked at by themselves, or made by nobody's lowering."""
+_OF_JOBS = tuple(each.name for each in fields(JobDraft) if each.name not in _ASIDE)
+
+
+# Trial lowering: run one backend on one stage and say what came out and what it did not honour.
+#
+# Used by `choose_backends` (which candidate honours everything?), by `lower` (the real thing), and
+# for naming the backends that would honour what the chosen one does not.
 
 _KINDS = {kind.name: kind for kind in KINDS}
 
