@@ -37,8 +37,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, cast
 
-from agentc.runtime.sandbox.interpreter import boxed_interpreter
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox, boxed_interpreter
 from agentc.runtime.sandbox.probe import probe
 from agentc_backends.environments.code_tests.source import code_of
 from agentc_backends.environments.code_tests.suite import score, suite_of, verdicts

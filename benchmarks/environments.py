@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.runtime.software.environment import ensure_environment
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from agentc.runtime.sandbox.interpreter import boxed_interpreter
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox, boxed_interpreter
 from agentc.runtime.sandbox.probe import probe
 from agentc_backends.environments.code_tests.suite import CallSuite, suite_of, verdicts
 

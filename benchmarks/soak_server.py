@@ -24,12 +24,12 @@ from agentc.backend_api import EnvironmentBackend, load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import lease_of
-from agentc.runtime.servers.job_leases import fill
+from agentc.runtime.servers.job_leases import fill_placeholders
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import code_directory, job_variables
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.store.plan_file import module_of
 from agentc_backends.software import LIGHT
 
 TOKEN = "soak-token"
@@ -125,7 +125,12 @@ class SoakedServer:
             "{host}": "127.0.0.1", "{port}": str(self._port),
         }  # fmt: skip
         # Said again: leases leave the choice of a port to the server.
-        argv = [*fill([*self._program], values), "--port", str(self._port), "--die-with-parent"]
+        argv = [
+            *fill_placeholders([*self._program], values),
+            "--port",
+            str(self._port),
+            "--die-with-parent",
+        ]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [str(self._python), *argv],

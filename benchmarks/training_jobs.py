@@ -15,7 +15,7 @@ from typing import Any
 from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, StageView
 from agentc.kinds import kind_named
 from agentc.runtime.software.environment import code_directory, ensure_environment, job_variables
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from benchmarks.held_memory import HeldMemory
 from benchmarks.processes import CommandError

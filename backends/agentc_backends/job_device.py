@@ -9,8 +9,13 @@ import os
 from typing import TYPE_CHECKING
 
 from agentc.program.job import Job
-from agentc.runtime.machine.devices import GPUS_VARIABLE, VISIBLE
-from agentc.runtime.software.cuda import CudaVersion, cpu_build, driver_fault, driver_version
+from agentc.runtime.machine.hardware import GPUS_VARIABLE, VISIBLE
+from agentc.runtime.software.host_requirements import (
+    CudaVersion,
+    cpu_build,
+    driver_fault,
+    driver_version,
+)
 
 if TYPE_CHECKING:
     import torch

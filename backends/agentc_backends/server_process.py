@@ -21,7 +21,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agentc.program.child import die_with_parent
-from agentc.program.imported import report, report_at_exit
+from agentc.program.import_report import report, report_at_exit
 
 REFUSED = 2
 """Exit status of a server that will not start."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.runtime.software.environment import ensure_environment, read_complete
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from benchmarks.alfworld_upstream.play_games import MARK
 

@@ -32,7 +32,7 @@ from agentc.passes.lowering.secrets import (
 from agentc.plan.job import Plan
 from agentc.source.files import allowed_code, allowed_paths, folder_of, is_file
 from agentc.source.load import load_file
-from agentc.store.variant import FULL
+from agentc.store.paths import FULL
 from agentc.syntax.nodes import Spec
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentc.runtime.browser.box import NoBrowserError
+from agentc.runtime.browser.process import NoBrowserError
 from agentc.runtime.browser.render import Renderer, RenderLimits
 
 STYLE = b"body{margin:0;font:16px 'DejaVu Sans'} .wide{width:640px;background:#123456;color:#fff}"

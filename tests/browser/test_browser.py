@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 from tests.browser.test_pages import PAGE
 
-from agentc.runtime.browser.box import NoBrowserError, find_box
 from agentc.runtime.browser.devtools import LateReplyError
-from agentc.runtime.browser.process import BoxedBrowser, start_browser
+from agentc.runtime.browser.process import (
+    BoxedBrowser,
+    NoBrowserError,
+    find_box,
+    start_browser,
+    use_of_tree,
+)
 from agentc.runtime.browser.render import Renderer, RenderLimits
-from agentc.runtime.browser.tree import use_of_tree
 
 
 def test_without_chromium_it_is_refused_with_what_to_install() -> None:

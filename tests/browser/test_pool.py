@@ -10,9 +10,8 @@ import pytest
 from tests.browser.conftest import answer
 from tests.browser.test_pages import PAGE
 
-from agentc.runtime.browser.pool import RenderPool
 from agentc.runtime.browser.process import start_browser
-from agentc.runtime.browser.render import Rendered, Renderer
+from agentc.runtime.browser.render import Rendered, Renderer, RenderPool
 
 
 def test_a_browser_outlives_the_thread_that_asked_first(renderer: Renderer) -> None:

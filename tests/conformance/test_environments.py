@@ -24,7 +24,7 @@ from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.check import Check
 from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import served_checks
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc_backends.software import FRONTEND, GYMNASIUM, LIGHT, SANDBOX
 

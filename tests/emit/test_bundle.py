@@ -17,7 +17,7 @@ from tests.support.model_folder import write_model_folder
 from agentc.cli import main
 from agentc.diagnostics import Sink
 from agentc.lock.document import read_lock
-from agentc.runtime.store.manifest import manifest_text
+from agentc.runtime.store.digests import manifest_text
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_the_wrapper_starts_from_the_bundle_alone(spec: Path, tmp_path: Path) ->
     assert main(["bundle", str(spec), "-o", str(bundle)]) == 0
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import agentc.runtime.job, agentc.runtime.unit, agentc\n"
+        "import agentc.runtime.job, agentc.runtime.wrapper, agentc\n"
         "assert agentc.__file__.startswith(sys.argv[1]), agentc.__file__\n"
         "plan = ['--plan', sys.argv[2], '--store', sys.argv[3], '--job', 'no such']\n"
         "sys.exit(agentc.runtime.job.main(plan))\n"

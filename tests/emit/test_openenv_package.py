@@ -18,7 +18,7 @@ from tests.emit.played_here import played_here
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
 
 ROOT = Path(__file__).parents[2]

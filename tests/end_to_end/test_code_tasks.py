@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from smoke import agentc
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.software import SANDBOX
 
 pytestmark = pytest.mark.slow

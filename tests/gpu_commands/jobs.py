@@ -22,7 +22,7 @@ from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import is_model_server
 from agentc.memory import scratch_architecture
 from agentc.plan.job import Job, Plan
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

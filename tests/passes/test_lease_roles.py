@@ -21,7 +21,7 @@ from agentc.lease_roles import FUSED_ROLES, ROLES, LeaseRole, is_model_server
 from agentc.plan.job import Plan
 from agentc.plan.render import plan_document
 from agentc.plan.work import find_work
-from agentc.runtime.machine.device_shares import DeviceTaker, TooFewDevicesError, divide
+from agentc.runtime.machine.hardware import DeviceTaker, TooFewDevicesError, divide
 from agentc.runtime.store.layout import StoreLayout
 
 SPEC = """\

@@ -28,10 +28,9 @@ from training_job import variables
 from agentc.backend_api import SoftwareEnvironment, load_backends
 from agentc.cli import main
 from agentc.plan.work import find_work, read_plan
-from agentc.program.environment_account import demand_planned
-from agentc.program.job import DRY_RUN
+from agentc.program.job import DRY_RUN, check_planned
 from agentc.runtime.servers.job_leases import program_of
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile
 from agentc.store.paths import RunFolder
@@ -71,7 +70,7 @@ def test_words_open_the_world_that_was_planned(lease: Mapping[str, Any]) -> None
     assert "settings" not in lease
     world = InsideEnvironment(opener_of(program_of(lease)))
     assert lease["expect"]
-    demand_planned(lease["expect"], asyncio.run(world.meta()))
+    check_planned(lease["expect"], asyncio.run(world.meta()))
 
 
 def config_read(job: Mapping[str, Any], software: SoftwareEnvironment, folder: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentc.cli import main
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 COMMIT = "5" * 40
 LOCKS = Path(__file__).parents[2] / "backends/agentc_backends/software"
@@ -243,7 +243,9 @@ def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, driver: str, *program
     tool = folder / "nvidia-smi"
     tool.write_text(f"#!/bin/sh\necho {driver}\n")
     tool.chmod(0o755)
-    monkeypatch.setattr("agentc.runtime.software.cuda._DRIVER_FILE", folder / "nothing")
+    monkeypatch.setattr(
+        "agentc.runtime.software.host_requirements._DRIVER_FILE", folder / "nothing"
+    )
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     for name in ("CC", "CXX"):

@@ -8,7 +8,7 @@ import pytest
 
 from agentc.placement.profile import Profile
 from agentc.preflight import offline
-from agentc.runtime.store import visible
+from agentc.runtime.store import file_system
 from agentc.runtime.store.layout import StoreLayout
 
 SLURM = Profile(name="ours", file=Path("config.yaml"), settings={"executor": "slurm"})
@@ -28,10 +28,10 @@ def test_preflight_and_runtime_agree(
         "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
         f"21 20 0:40 / {point} rw,relatime shared:1 - {kind} somewhere rw\n"
     )
-    monkeypatch.setattr(visible, "MOUNTS", table)
-    monkeypatch.delenv(visible.VISIBLE_VARIABLE, raising=False)
+    monkeypatch.setattr(file_system, "MOUNTS", table)
+    monkeypatch.delenv(file_system.VISIBLE_VARIABLE, raising=False)
     layout = StoreLayout(tmp_path / "a store" / "store")
     (tmp_path / "a store").mkdir()
-    assert visible.file_system(layout.root) == (kind, str(tmp_path / "a store"))
+    assert file_system.mounted_file_system(layout.root) == (kind, str(tmp_path / "a store"))
     assert [each.verdict for each in offline.check_shared(layout, SLURM)] == [verdict]
-    assert visible.visibility_timeout(layout) == patience
+    assert file_system.visibility_timeout(layout) == patience

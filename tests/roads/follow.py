@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 HERE = Path(__file__).resolve().parent

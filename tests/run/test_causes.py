@@ -27,7 +27,7 @@ from agentc.run.outcome import describe_failures, health
 from agentc.run.plan_folder import claim_plan_folder
 from agentc.run.record import Record
 from agentc.run.wording import sentence
-from agentc.runtime.store import publish, visible
+from agentc.runtime.store import file_system, staging
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -329,7 +329,7 @@ def test_plans_never_share_a_folder_where_nodes_share_a_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some mounts keep flock within a node: two nodes would both be given `plans/exp`."""
-    monkeypatch.setenv(visible.VISIBLE_VARIABLE, "1")
+    monkeypatch.setenv(file_system.VISIBLE_VARIABLE, "1")
     layout = StoreLayout(tmp_path / "store")
     with claim_plan_folder(layout, "exp", "one") as first:
         assert first.name.startswith("exp-")
@@ -339,10 +339,10 @@ def test_the_first_object_of_a_kind_has_its_folder_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(publish, "_sync_directory", synced.append)
-    publish._make_folder(tmp_path / "objects" / "sft")
+    monkeypatch.setattr(staging, "_sync_directory", synced.append)
+    staging._make_folder(tmp_path / "objects" / "sft")
     assert synced == [tmp_path, tmp_path / "objects"]
-    publish._make_folder(tmp_path / "objects" / "sft")
+    staging._make_folder(tmp_path / "objects" / "sft")
     assert len(synced) == 2
 
 

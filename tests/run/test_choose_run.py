@@ -17,9 +17,8 @@ from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.gc import find_garbage
-from agentc.store.known_runs import KnownRun
-from agentc.store.paths import RunFolder
-from agentc.store.variant import Variant, variant_of
+from agentc.store.paths import RunFolder, Variant, variant_of
+from agentc.store.run_history import KnownRun
 
 SPEC = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
 VERDICTS = {"verdicts": 1, "scale": None, "confidence": 0.95, "claims": []}

@@ -12,25 +12,25 @@ from tests.support.patience import wait_for
 from tiny_plan import TinyPlan
 
 from agentc.run.scratch import remove_leftovers, scratch_folder
-from agentc.runtime.machine import scratch
+from agentc.runtime.software import variables
 
 
 @pytest.mark.parametrize(
     "before", [{}, {"XDG_CACHE_HOME": "/home/me/cache"}, {"TMPDIR": "/big", "HOME": "/home/me"}]
 )
 def test_jobs_get_back_what_the_user_had(before: dict[str, str]) -> None:
-    moved = scratch.moved_to("/plan/.snakemake/agentc-a1", before)
+    moved = variables.moved_to("/plan/.snakemake/agentc-a1", before)
     assert moved["XDG_CACHE_HOME"] == moved["TMPDIR"] == "/plan/.snakemake/agentc-a1"
     moved |= {"TMP": moved["TMPDIR"], "TEMP": moved["TMPDIR"]}  # as Snakemake does for a shell
-    scratch.restore(moved)
+    variables.restore(moved)
     own = {name: value for name, value in moved.items() if name not in ("TMP", "TEMP")}
     assert own == before
     assert moved.get("TMP") == before.get("TMPDIR")
 
 
 def test_a_folder_that_the_cluster_gives_a_job_stays() -> None:
-    moved = scratch.moved_to("/plan/x", {"TMPDIR": "/tmp"}) | {"TMPDIR": "/scratch/job17"}
-    scratch.restore(moved)
+    moved = variables.moved_to("/plan/x", {"TMPDIR": "/tmp"}) | {"TMPDIR": "/scratch/job17"}
+    variables.restore(moved)
     assert moved == {"TMPDIR": "/scratch/job17"}
 
 

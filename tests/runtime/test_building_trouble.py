@@ -21,9 +21,8 @@ from agentc.runtime.software.environment import (
     ensure_environment,
     read_complete,
 )
-from agentc.runtime.software.install_failure import explain_failure
-from agentc.runtime.software.installer import find_uv
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.installer import explain_failure, find_uv
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 _BUILD = (

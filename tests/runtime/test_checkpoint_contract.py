@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.runtime.contract_cases import check
 
-from agentc.runtime.model_folder.safetensors import read_header
+from agentc.runtime.model_folder.weights import read_header
 
 
 def checkpoint(folder: Path) -> Path:

@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import TinyPlan, processes_of
 
 from agentc.runtime.machine.device_lease import DeviceLease, one_at_a_time
-from agentc.runtime.machine.devices import Device, DevicesError
+from agentc.runtime.machine.hardware import Device, DevicesError
 
 SCHEDULE = Path(__file__).parents[1] / "support" / "device_schedule.py"
 FOUR = [Device(str(number), f"gpu{number}") for number in range(4)]

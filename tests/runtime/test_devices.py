@@ -12,8 +12,15 @@ import pytest
 from tests.support.patience import wait_for
 from tiny_plan import TinyPlan
 
-from agentc.runtime.machine.device_shares import DeviceTaker, TooFewDevicesError, divide
-from agentc.runtime.machine.devices import DevicesError, machine_devices, read_listing, visibility
+from agentc.runtime.machine.hardware import (
+    DevicesError,
+    DeviceTaker,
+    TooFewDevicesError,
+    divide,
+    machine_devices,
+    read_listing,
+    visibility,
+)
 from agentc.runtime.unit_devices import UnitDevices
 
 TWO = """\
@@ -187,7 +194,7 @@ def test_servers_of_the_node_are_apart_from_those_of_the_job_in_a_queue() -> Non
 
 def test_without_gpus_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_NVIDIA", "_KFD", "_CARDS"):
-        monkeypatch.setattr(f"agentc.runtime.machine.devices.{name}", Path("/nowhere"))
+        monkeypatch.setattr(f"agentc.runtime.machine.hardware.{name}", Path("/nowhere"))
     monkeypatch.setenv("PATH", "")
     for asked in ({}, {"gpu": "2"}):
         views = UnitDevices(asked, {}, "job").divide({"a": server(devices=2)})

@@ -24,7 +24,7 @@ from agentc.runtime.software.environment import (
     read_complete,
 )
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 

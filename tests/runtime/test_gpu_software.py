@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.machine.device_shares import DeviceTaker
-from agentc.runtime.machine.prologue import read_asked
-from agentc.runtime.software.compiling import compiler_fault, compiles
-from agentc.runtime.software.cuda import (
+from agentc.runtime.machine.allocation import read_request
+from agentc.runtime.machine.hardware import DeviceTaker
+from agentc.runtime.software.host_requirements import (
+    compiler_fault,
+    compiles,
     cpu_build,
     cuda_of_lock,
     driver_fault,
@@ -85,7 +86,7 @@ def test_the_driver_of_this_machine(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "version"
-    monkeypatch.setattr("agentc.runtime.software.cuda._DRIVER_FILE", file)
+    monkeypatch.setattr("agentc.runtime.software.host_requirements._DRIVER_FILE", file)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert driver_version() is None
     tool = tmp_path / "nvidia-smi"
@@ -127,10 +128,10 @@ def test_how_many_gpus_a_program_has_to_see(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("_NVIDIA", "_KFD", "_CARDS"):
-        monkeypatch.setattr(f"agentc.runtime.machine.devices.{name}", tmp_path / "nothing")
+        monkeypatch.setattr(f"agentc.runtime.machine.hardware.{name}", tmp_path / "nothing")
     monkeypatch.setenv("PATH", str(tmp_path))
     environ = {**environ, "AGENTC_DEVICE_LOCKS": str(tmp_path / "locks")}
-    devices = UnitDevices(read_asked(asked), environ, "job")
+    devices = UnitDevices(read_request(asked), environ, "job")
     devices.acquire(lambda until: None, lambda text: None)
     try:
         assert devices.divide(servers).gpus == gpus

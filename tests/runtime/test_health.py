@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentc.runtime import health
-from agentc.runtime.health import HealthFinding, StageFacts, findings, shown, stage_facts
+from agentc.runtime.health import HealthFinding, StageFacts, finding_lines, findings, stage_facts
 
 ROOT = Path(__file__).parents[2]
 
@@ -122,10 +122,10 @@ def test_the_gravest_comes_first_and_a_manifest_without_facts_is_well() -> None:
 
 def test_a_run_shows_five_lines_and_how_many_more_there_are() -> None:
     found = [HealthFinding(str(number), "what", "where") for number in range(8)]
-    lines = shown(found, "`agentc status` shows them")
+    lines = finding_lines(found, "`agentc status` shows them")
     assert lines[:2] == ["0: what; where", "1: what; where"]
     assert lines[5:] == ["3 more: `agentc status` shows them"]
-    assert shown(found[:5], "")[-1] == "4: what; where"
+    assert finding_lines(found[:5], "")[-1] == "4: what; where"
 
 
 def test_the_page_has_every_threshold() -> None:

@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 from tiny_plan import TinyPlan
 from wheels import addressed
 
-from agentc.program.imported import read_reports
+from agentc.program.import_report import read_reports
 from agentc.runtime.machine.hardware import MachineProbe, read_gpus
 from agentc.runtime.software.environment import code_directory
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
@@ -27,7 +27,7 @@ COMPILER = str(Path(__file__).parents[2] / "compiler")
 
 def reported(folder: Path, code: str) -> dict[str, object]:
     """What a process that runs `code` reports at its end."""
-    begin = "from agentc.program.imported import report_at_exit; report_at_exit()\n"
+    begin = "from agentc.program.import_report import report_at_exit; report_at_exit()\n"
     subprocess.run(
         [sys.executable, "-c", begin + code],
         env={**os.environ, "PYTHONPATH": COMPILER, "AGENTC_IMPORTED": str(folder)},
@@ -79,7 +79,9 @@ def test_of_the_processes_of_a_training_the_one_that_took_most_counts(tmp_path: 
 
 def test_nothing_is_written_outside_of_a_run(tmp_path: Path) -> None:
     variables = {k: v for k, v in os.environ.items() if k != "AGENTC_IMPORTED"}
-    code = "from agentc.program.imported import report, report_at_exit;report_at_exit(); report()"
+    code = (
+        "from agentc.program.import_report import report, report_at_exit;report_at_exit(); report()"
+    )
     subprocess.run(
         [sys.executable, "-c", code],
         env={**variables, "PYTHONPATH": COMPILER},

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from agentc.backend_api import load_backends
-from agentc.runtime.software.lock_hashes import lock_digest, requirements
-from agentc.runtime.software.lock_text import LockTextError, meets, read_lock_text
+from agentc.runtime.software.lock_text import (
+    LockTextError,
+    lock_digest,
+    meets,
+    read_lock_text,
+    requirements,
+)
 
 
 def test_lock_without_directives_is_one_step() -> None:

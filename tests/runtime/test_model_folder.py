@@ -662,6 +662,6 @@ def test_experts_of_a_mixture_are_no_targets(block: str) -> None:
 
 
 def read_tensor(shape: tuple[int, ...]) -> Any:
-    from agentc.runtime.model_folder.safetensors import Tensor
+    from agentc.runtime.model_folder.weights import Tensor
 
     return Tensor("F32", shape)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import agentc_backends
 from agentc.runtime.servers.job_leases import planned_leases, program_of
-from agentc.runtime.store.moved_programs import current_program
-from agentc.runtime.store.plan_file import PlanFile
+from agentc.runtime.store.plan_file import PlanFile, current_program
 
 MOVED = json.loads((Path(agentc_backends.__file__).parent / "moved.json").read_text("utf-8"))
 

@@ -15,11 +15,11 @@ import pytest
 from tiny_plan import TinyPlan
 
 from agentc.run.observe import Observer
-from agentc.runtime.machine.prologue import (
+from agentc.runtime.machine.allocation import (
     assert_granted,
     clock_trouble,
     memory_limit,
-    read_asked,
+    read_request,
     shortfalls,
     time_left,
 )
@@ -40,7 +40,7 @@ STEP = {
 def missing(
     asked: str, environ: Mapping[str, str], gpus: tuple[str, ...] = (), now: float = 6400.0
 ) -> list[str]:
-    return shortfalls(read_asked(asked), environ, lambda: list(gpus), now)
+    return shortfalls(read_request(asked), environ, lambda: list(gpus), now)
 
 
 @pytest.fixture(autouse=True)

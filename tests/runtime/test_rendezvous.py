@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentc.runtime.machine.rendezvous import allocated_nodes, expand_hosts, port_of
+from agentc.runtime.machine.slurm_nodes import allocated_nodes, expand_hosts, port_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.servers import server_launch
-from agentc.runtime.servers.server_folder import ServerFolder
-from agentc.runtime.servers.server_launch import sbatch_options
+from agentc.runtime.servers import shared_server_launch
+from agentc.runtime.servers.shared_server_files import ServerFolder
+from agentc.runtime.servers.shared_server_launch import sbatch_options
 from agentc.runtime.store.layout import StoreLayout
 
 
@@ -37,10 +37,10 @@ def test_options_of_sbatch(resources: dict[str, str], options: list[str]) -> Non
     ("sbatch", "kind", "words"),
     [
         ("echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1",
-         server_launch.SlurmAwayError, "connect failure"),
-        ("exec sleep 30", server_launch.SlurmAwayError, "sbatch timed out after"),
+         shared_server_launch.SlurmAwayError, "connect failure"),
+        ("exec sleep 30", shared_server_launch.SlurmAwayError, "sbatch timed out after"),
         ("echo 'invalid partition specified: nowhere' >&2; exit 1",
-         server_launch.ServerLaunchError, "invalid partition"),
+         shared_server_launch.ServerLaunchError, "invalid partition"),
     ],
 )  # fmt: skip
 def test_slurm_that_does_not_take_a_server(
@@ -56,10 +56,10 @@ def test_slurm_that_does_not_take_a_server(
     script.write_text(f"#!/bin/sh\n{sbatch}\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(server_launch, "_SUBMIT_S", 1)
+    monkeypatch.setattr(shared_server_launch, "_SUBMIT_S", 1)
     layout = StoreLayout(plan.store)
     folder = ServerFolder(layout, server)
     launch = {"how": "slurm", "argv": ["true"], "options": [], "cwd": str(Path.cwd())}
-    with pytest.raises(server_launch.ServerLaunchError, match=words) as raised:
-        server_launch.ensure(layout, folder, launch, 0.0, failed_too=True)
+    with pytest.raises(shared_server_launch.ServerLaunchError, match=words) as raised:
+        shared_server_launch.ensure(layout, folder, launch, 0.0, failed_too=True)
     assert raised.type is kind

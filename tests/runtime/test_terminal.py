@@ -17,7 +17,7 @@ from agentc.plan.tree import _PAINT as TREE_COLOURS
 from agentc.run.claims import _COLOURS as CLAIM_COLOURS
 from agentc.run.observe import JobSnapshot
 from agentc.runtime import job
-from agentc.runtime.machine.terminal import GuardedStream, guarded_output, printable
+from agentc.runtime.machine.output_filters import GuardedStream, guarded_output, printable
 from agentc.runtime.servers.server_log import last_lines
 
 HOSTILE = (

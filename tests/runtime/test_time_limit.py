@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_plan import TinyPlan
 
-from agentc.runtime.machine.prologue import NotGrantedError
-from agentc.runtime.machine.time_limit import MARGIN_S, stop_by
+from agentc.runtime.machine.allocation import MARGIN_S, NotGrantedError, stop_by
 
 SAID = "it stopped before its time limit, at row {} of 20, with its work saved"
 

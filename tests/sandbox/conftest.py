@@ -20,8 +20,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agentc.runtime.sandbox.interpreter import NOBODY, boxed_interpreter
-from agentc.runtime.sandbox.kinds import KINDS, CodeBox
+from agentc.runtime.sandbox.boxes import KINDS, NOBODY, CodeBox, boxed_interpreter
 from agentc.runtime.sandbox.probe import BoxProbe, choose_box, probe, refusal
 
 ROOT = Path(__file__).resolve().parents[2]

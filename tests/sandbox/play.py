@@ -19,7 +19,7 @@ from tests.sandbox.attempts import ROUNDS, here, source
 from tests.sandbox.forgeries import judged_forgeries
 from tests.sandbox.victims import Victims, victims
 
-from agentc.runtime.sandbox.interpreter import boxed_interpreter
+from agentc.runtime.sandbox.boxes import boxed_interpreter
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.probe import BoxProbe, probe_kind
 from agentc_backends.environments.code_tests.calls import (

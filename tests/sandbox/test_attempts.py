@@ -9,7 +9,7 @@ from tests.sandbox.attempts import ROUNDS, Attempt, here
 from tests.sandbox.conftest import Player
 from tests.sandbox.forgeries import DESERVED
 
-from agentc.runtime.sandbox.kinds import KINDS
+from agentc.runtime.sandbox.boxes import KINDS
 
 _ATTEMPTS = {attempt.name: attempt for each in ROUNDS.values() for attempt in here(each.attempts)}
 

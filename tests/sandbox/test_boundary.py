@@ -12,7 +12,7 @@ import pytest
 from tests.sandbox.conftest import Player
 from tests.support.patience import wait_for
 
-from agentc.runtime.sandbox.kinds import KINDS, CodeBox
+from agentc.runtime.sandbox.boxes import KINDS, CodeBox
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.process import BoxedLimits, BoxedProcess
 

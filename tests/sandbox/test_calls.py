@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.sandbox.interpreter import boxed_interpreter
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox, boxed_interpreter
 from agentc.runtime.sandbox.process import BoxedLimits, BoxedProcess, BoxError
 from agentc_backends.environments.code_tests.calls import (
     CallLimits,

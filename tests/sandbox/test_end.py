@@ -11,7 +11,7 @@ import pytest
 from tests.sandbox.conftest import ROOT
 from tests.support.patience import wait_for
 
-from agentc.runtime.sandbox.kinds import KINDS
+from agentc.runtime.sandbox.boxes import KINDS
 
 _JUDGE = """
 import sys, time

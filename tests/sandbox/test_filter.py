@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentc.program.seccomp import child_filter_program, filter_program
-from agentc.program.system_calls import MACHINES
+from agentc.program.seccomp import MACHINES, child_filter_program, filter_program
 
 _MACHINES = sorted(MACHINES)
 _VALUES = (0, 1, 2, 3, 8, 17, 22, 38, 1030, 0x01200011, 0x01200012, 1 << 32, (1 << 32) + 1)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.patience import wait_for
 
 from agentc.runtime.sandbox import nursery as nurseries
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.process import BoxedLimits, BoxError
 from agentc_backends.environments.code_tests.calls import (

@@ -17,8 +17,7 @@ from tests.sandbox.conftest import Player
 
 from agentc.preflight.sandbox import check_sandbox
 from agentc.program.seccomp import UnknownMachineError, filter_program
-from agentc.runtime.sandbox.interpreter import NoInterpreterError, boxed_interpreter
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox, NoInterpreterError, boxed_interpreter
 from agentc.runtime.sandbox.probe import NoBoxError, choose_box, probe_kind
 
 bubblewrap_here = pytest.mark.skipif(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.sandbox.conftest import ROOT
 
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc_backends.environments.code_tests.calls import CallLimits, Namespace, NurseryPool
 from agentc_backends.environments.code_tests.suite import CallSuite, suite_of, verdicts
 

@@ -22,7 +22,7 @@ from tests.support.by_hand_server import served
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.software import LIGHT
 
 AGENTC = str(Path(sys.executable).with_name("agentc"))

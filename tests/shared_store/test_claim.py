@@ -13,19 +13,17 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S, wait_for
 
+from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import Watchdog
-from agentc.runtime.machine.redact import Redactor
-from agentc.runtime.store import holder
-from agentc.runtime.store.claim import LostClaimError, ObjectLock
-from agentc.runtime.store.keeper import Heartbeat
+from agentc.runtime.store import object_lock
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.publish import publish
-from agentc.runtime.store.staging import Staging
+from agentc.runtime.store.object_lock import Heartbeat, LostClaimError, ObjectLock
+from agentc.runtime.store.staging import Staging, publish
 
 NAME = "sft/" + "a" * 32
 HOLD = (
     "import sys, time\n"
-    "from agentc.runtime.store.claim import ObjectLock\n"
+    "from agentc.runtime.store.object_lock import ObjectLock\n"
     "from agentc.runtime.store.layout import StoreLayout\n"
     "claim = ObjectLock(StoreLayout(sys.argv[1]), sys.argv[2])\n"
     "assert claim.attempt() is None\n"
@@ -83,7 +81,7 @@ def test_the_living_are_never_robbed(layout: StoreLayout, held: subprocess.Popen
         assert found["pid"] == held.pid
         # It does not beat (there is no watchdog): its process says that it lives.
         time.sleep(0.05)
-    assert str(held.pid) in holder.words(found)
+    assert str(held.pid) in object_lock.describe_holder(found)
     ours.release()
 
 
@@ -111,7 +109,7 @@ def test_claim_of_a_killed_process_is_taken_over(
 
 def foreign(layout: StoreLayout, **fields: object) -> None:
     """An owner file of a process on another machine."""
-    record = {**holder.describe_self(NAME, ()), "host": "node7", "boot": "another", **fields}
+    record = {**object_lock.describe_self(NAME, ()), "host": "node7", "boot": "another", **fields}
     owner_file(layout).parent.mkdir(parents=True, exist_ok=True)
     owner_file(layout).write_text(json.dumps(record))
 
@@ -184,7 +182,7 @@ def test_many_takers_of_a_dead_claim_are_one(layout: StoreLayout) -> None:
     """Twelve processes find the owner dead in the same moment; each holds the claim alone."""
     script = (
         "import os, sys, time\n"
-        "from agentc.runtime.store.claim import ObjectLock\n"
+        "from agentc.runtime.store.object_lock import ObjectLock\n"
         "from agentc.runtime.store.layout import StoreLayout\n"
         "claim = ObjectLock(StoreLayout(sys.argv[1]), sys.argv[2])\n"
         "while claim.attempt() is not None:\n"
@@ -273,8 +271,8 @@ def test_watchdog_beats_and_tells_of_a_lost_claim(
     layout = StoreLayout(tmp_path)
     script = (
         "import signal, sys, time\n"
-        "from agentc.runtime.store.claim import ObjectLock\n"
-        "from agentc.runtime.store.keeper import Heartbeat\n"
+        "from agentc.runtime.store.object_lock import ObjectLock\n"
+        "from agentc.runtime.store.object_lock import Heartbeat\n"
         "from agentc.runtime.store.layout import StoreLayout\n"
         "from agentc.runtime.machine.process import Watchdog\n"
         "claim = ObjectLock(StoreLayout(sys.argv[1]), sys.argv[2])\n"

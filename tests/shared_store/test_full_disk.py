@@ -16,8 +16,8 @@ from tiny_plan import TinyPlan
 
 from agentc.run.observe import Observer
 from agentc.run.outcome import describe_failures
+from agentc.runtime.store.file_system import explain
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.trouble import explain
 from agentc.store.objects import list_objects, verify_object
 from agentc.store.paths import StoreUnusableError, open_store
 
@@ -88,7 +88,7 @@ def test_full_disk_at_any_point_of_a_job(plan: TinyPlan, small: Path, leave: int
 
 def test_full_disk_stops_agentc_run_with_the_same_words(plan: TinyPlan, small: Path) -> None:
     from agentc.run.past import keep_plan
-    from agentc.runtime.store.trouble import StoreWriteError, writing
+    from agentc.runtime.store.file_system import StoreWriteError, writing
     from agentc.store.paths import RunFolder
 
     fill(small, 0)

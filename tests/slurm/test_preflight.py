@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 from agentc.cli import main
 from agentc.preflight.slurm_facts import read_partitions
 from agentc.preflight.slurm_query import ask_slurm
-from agentc.runtime.machine.rendezvous import expand_hosts
+from agentc.runtime.machine.slurm_nodes import expand_hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 SPEC = """

@@ -14,7 +14,7 @@ from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, Stag
 from agentc.kinds import kind_named
 from agentc.runtime.software.environment import ensure_environment
 from agentc.runtime.store.layout import StoreLayout
-from agentc.software.needed import Needed
+from agentc.software.requirements import Needed
 from agentc_backends.results.report import backend as report_html
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))

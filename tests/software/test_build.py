@@ -11,7 +11,7 @@ from wheels import addressed, write_wheel
 from agentc.runtime.software.environment import SoftwareEnvironmentError
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
-from agentc.software.needed import Needed
+from agentc.software.requirements import Needed
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from agentc.runtime.software.environment import (
 from agentc.runtime.software.installer import find_uv
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
-from agentc.software.needed import Needed
+from agentc.software.requirements import Needed
 
 pytestmark = pytest.mark.slow
 

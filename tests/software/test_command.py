@@ -10,7 +10,7 @@ import pytest
 
 from agentc.cli import env, main
 from agentc.runtime.store.layout import StoreLayout
-from agentc.software.needed import Needed
+from agentc.software.requirements import Needed
 
 
 @pytest.fixture(autouse=True)

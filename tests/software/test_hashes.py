@@ -16,8 +16,7 @@ from agentc.runtime.software.environment import (
     read_complete,
 )
 from agentc.runtime.software.installer import find_uv
-from agentc.runtime.software.lock_hashes import lock_digest
-from agentc.runtime.software.lock_text import read_lock_text
+from agentc.runtime.software.lock_text import lock_digest, read_lock_text
 from agentc.runtime.store.layout import StoreLayout
 
 pytestmark = pytest.mark.slow

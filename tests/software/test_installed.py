@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.software.installed import (
+from agentc.runtime.software.interpreter import (
     Package,
     PackageList,
-    lacking,
     list_installed,
-    refusing,
+    missing_requirements,
+    packages_refusing_python,
     versions_of,
 )
 
@@ -24,7 +24,7 @@ def environment(*packages: Package) -> PackageList:
 
 
 def test_a_marker_is_read_for_the_python_that_was_built() -> None:
-    found = lacking(
+    found = missing_requirements(
         environment(
             Package("a", "1", ["b>=2; python_version < '3.9'", "c; python_version >= '3.9'"], None)
         )
@@ -36,12 +36,12 @@ def test_an_extra_is_asked_for_by_another_package() -> None:
     asks = Package("a", "1", ["B_b[fast]"], None)
     address = "quick @ https://example.org/q.whl ; extra == 'fast'"
     has = Package("b-b", "1", [address, "z; extra == 'w'"], None)
-    assert lacking(environment(asks, has)) == {"quick": "quick"}
+    assert missing_requirements(environment(asks, has)) == {"quick": "quick"}
 
 
 @pytest.mark.parametrize(("demand", "refused"), [(">=3.8", False), (">=3.9", True), (None, False)])
 def test_a_package_refuses_a_python(demand: str | None, refused: bool) -> None:
-    found = refusing(environment(Package("a", "1", [], demand)))
+    found = packages_refusing_python(environment(Package("a", "1", [], demand)))
     assert found == ([("a", demand)] if refused else [])
 
 
@@ -57,5 +57,5 @@ def test_a_package_listed_by_an_environment_without_pip(tmp_path: Path) -> None:
     )
     found = list_installed(str(tmp_path / "bin/python"))
     assert versions_of(found) == {"alone": "2"}
-    assert lacking(found) == {"absent": "absent>1"}
-    assert refusing(found) == [("alone", "<3")]
+    assert missing_requirements(found) == {"absent": "absent>1"}
+    assert packages_refusing_python(found) == [("alone", "<3")]

@@ -11,9 +11,13 @@ import pytest
 
 from agentc.runtime.software.environment import read_complete
 from agentc.runtime.store.layout import StoreLayout
-from agentc.software.inventory import list_installed
-from agentc.software.needed import Needed
-from agentc.software.remove import EnvironmentInUseError, remove_environment, unused
+from agentc.software.inventory import (
+    EnvironmentInUseError,
+    list_installed,
+    remove_environment,
+    unused,
+)
+from agentc.software.requirements import Needed
 
 
 def test_unused_is_what_nobody_names_and_nobody_used_lately(

@@ -12,7 +12,7 @@ from wheels import addressed, write_wheel
 from agentc.runtime.software.environment import ensure_environment
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.inventory import Installed, list_installed
-from agentc.software.needed import Needed
+from agentc.software.requirements import Needed
 from agentc.software.verify import verify_environment
 
 

@@ -21,8 +21,8 @@ from agentc.run.past import keep_plan
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store import gc
 from agentc.store.gc import collect, find_garbage
-from agentc.store.known_runs import read_history
 from agentc.store.paths import RunFolder
+from agentc.store.run_history import read_history
 
 
 def test_a_history_that_was_cut_off_costs_one_line(layout: StoreLayout) -> None:

@@ -17,11 +17,10 @@ from agentc.plan.work import Work, find_work
 from agentc.run.past import keep_plan
 from agentc.run.record import Record
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store import roots
+from agentc.store import gc
 from agentc.store.gc import collect, find_garbage
-from agentc.store.in_use import plan_in_use
-from agentc.store.paths import RunFolder
-from agentc.store.variant import Variant, variant_of
+from agentc.store.paths import RunFolder, Variant, variant_of
+from agentc.store.run_history import plan_in_use
 
 SEEDS = 100
 
@@ -155,7 +154,7 @@ def test_the_property_sees_what_was_lost_before(
 ) -> None:
     if mutation == "by name alone":
         monkeypatch.setattr(Variant, "label", property(lambda self: self.name))
-    monkeypatch.setattr(roots, "complete_plans", lambda layout, count=1: [])
-    monkeypatch.setattr(roots, "_was_finished", lambda layout, plan: False)
+    monkeypatch.setattr(gc, "complete_plans", lambda layout, count=1: [])
+    monkeypatch.setattr(gc, "_was_finished", lambda layout, plan: False)
     with pytest.raises(AssertionError, match="lost"):
         play_block(tmp_path, range(SEEDS))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.modes import seal
+from agentc.runtime.store.layout import StoreLayout, seal
 
 
 @pytest.mark.parametrize(

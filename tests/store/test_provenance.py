@@ -11,7 +11,7 @@ from tiny_plan import TinyPlan
 
 from agentc.cli import main
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.lineage import trace
+from agentc.store.objects import trace
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from tiny_plan import TinyPlan
 
 from agentc.cli import main
 from agentc.run.past import keep_plan
-from agentc.runtime.store.claim import ObjectLock
 from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.object_lock import ObjectLock
 from agentc.store.gc import COLLECTOR, StoreBusyError, collect, find_garbage
-from agentc.store.in_use import plan_in_use
 from agentc.store.objects import list_objects, verify_object
 from agentc.store.paths import RunFolder
+from agentc.store.run_history import plan_in_use
 
 
 @pytest.fixture

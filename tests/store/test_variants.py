@@ -14,11 +14,10 @@ from variant_runs import plan_text, publish, run_once, store_says
 
 from agentc.run.past import keep_plan
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store import roots
+from agentc.store import gc
 from agentc.store.gc import find_garbage
-from agentc.store.in_use import plan_in_use
-from agentc.store.paths import RunFolder
-from agentc.store.variant import Variant
+from agentc.store.paths import RunFolder, Variant
+from agentc.store.run_history import plan_in_use
 
 
 def test_a_smoke_run_and_a_seed_leave_the_full_run_alone(
@@ -145,7 +144,7 @@ def test_runs_that_another_node_has_just_begun_are_asked_for_anew(
     run_once(layout, plan_text("quick", None, 0, 0))
     monkeypatch.setenv("AGENTC_VISIBLE_S", "60")
     asked: list[Path] = []
-    monkeypatch.setattr(roots, "refresh", asked.append)
+    monkeypatch.setattr(gc, "refresh", asked.append)
     find_garbage(layout)
     assert asked[:2] == [layout.root / "runs", layout.root / "runs" / "quick"]
 

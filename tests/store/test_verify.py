@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_plan import TinyPlan
 
+from agentc.runtime.store.digests import damage_of, manifest_text
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.manifest import damage_of, manifest_text
 from agentc.store.objects import Damage, read_objects, verify_object
 
 
@@ -31,9 +31,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> TinyPlan:
     (folder / "data" / "nested" / "small").write_text("x")
     (folder / "data" / "nothing").write_text("")
     (folder / "data" / "latest").symlink_to("nested/small")
-    from agentc.runtime.machine.redact import Redactor
-    from agentc.runtime.store.publish import publish
-    from agentc.runtime.store.staging import Staging
+    from agentc.runtime.machine.output_filters import Redactor
+    from agentc.runtime.store.staging import Staging, publish
 
     staging = Staging(StoreLayout(plan.store), "sft/" + "f" * 32)
     staging.path.mkdir(parents=True)

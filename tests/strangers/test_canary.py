@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.machine.output_filters import Redactor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 

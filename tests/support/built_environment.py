@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentc.backend_api import SoftwareEnvironment
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.support.patience import wait_for
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 _ROOT = Path(__file__).parents[2]
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from agentc.runtime.machine.device_lease import DeviceLease
-from agentc.runtime.machine.devices import Device
+from agentc.runtime.machine.hardware import Device
 
 
 class Worker:

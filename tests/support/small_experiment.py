@@ -18,7 +18,7 @@ from smoke import agentc
 from training_job import ROOT, variables
 
 from agentc.backend_api import SoftwareEnvironment
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 ITEMS = ("planks", "stick", "bowl", "ladder")
 

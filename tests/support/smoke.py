@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentc.backend_api import load_backends
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 PROGRAMS = Path(__file__).parent / "programs"
 LOCK = "# an environment without packages\n"

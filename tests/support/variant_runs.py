@@ -12,8 +12,8 @@ from agentc.plan.work import find_work
 from agentc.run.past import keep_plan
 from agentc.run.record import Record
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.in_use import plan_in_use
 from agentc.store.paths import RunFolder
+from agentc.store.run_history import plan_in_use
 
 
 def plan_text(name: str, scale: str | None, seed: int, edition: int, jobs: int = 4) -> str:

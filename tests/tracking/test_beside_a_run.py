@@ -15,9 +15,8 @@ from tests.support.patience import wait_for
 from tests.tracking.recorded_run import CUT, LABEL, PROJECT, RecordedRun
 
 from agentc.backend_api import SoftwareEnvironment, Tracker
-from agentc.tracking.attend import Trackers
-from agentc.tracking.chosen import ChosenTracker
-from agentc.tracking.process import Followed
+from agentc.tracking.choice import ChosenTracker
+from agentc.tracking.trackers import Followed, Trackers
 
 PROGRAM = '''\
 """A tracker in 40 lines: a line of JSON for each step, in a file."""

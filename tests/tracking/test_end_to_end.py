@@ -14,7 +14,7 @@ from tests.support.smoke import agentc, require_software
 
 from agentc.backend_api import installed_trackers
 from agentc.runtime.store.layout import StoreLayout
-from agentc.software.needed import needed_by_tracker
+from agentc.software.requirements import needed_by_tracker
 
 pytestmark = pytest.mark.long
 

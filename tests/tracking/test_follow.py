@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 from tests.tracking.recorded_run import CUT, LABEL, PROJECT, RESUMED, RecordedRun, lines
 
-from agentc.runtime.tracking.follow import RunFollower
-from agentc.runtime.tracking.names import Names
-from agentc.runtime.tracking.points import flat_numbers, read_point
-from agentc.runtime.tracking.sink import HeldSteps, TrackedRun
-from agentc.runtime.tracking.tail import Tail
+from agentc.runtime.tracking.follow import RunFollower, Tail, flat_numbers, read_point
+from agentc.runtime.tracking.sink import HeldSteps, Names, TrackedRun
 
 Points = dict[str, dict[int, float]]
 

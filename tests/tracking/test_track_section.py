@@ -17,7 +17,7 @@ from agentc.compilation import compile_spec
 from agentc.diagnostics import Sink
 from agentc.plan.render import plan_document
 from agentc.published.json_schema import language_schema
-from agentc.tracking.chosen import choose_trackers, report_missing_secrets
+from agentc.tracking.choice import choose_trackers, report_missing_secrets
 
 SPEC = """\
 agentc: 1

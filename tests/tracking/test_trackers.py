@@ -17,8 +17,8 @@ from tests.tracking.recorded_run import LABEL, PROJECT, RecordedRun
 
 from agentc.backend_api import installed_trackers
 from agentc.runtime.store.layout import StoreLayout
-from agentc.tracking.chosen import ChosenTracker
-from agentc.tracking.process import Followed, TrackerProcess
+from agentc.tracking.choice import ChosenTracker
+from agentc.tracking.trackers import Followed, TrackerProcess
 
 pytestmark = pytest.mark.long
 

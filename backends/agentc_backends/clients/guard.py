@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.machine.output_filters import Redactor
 from agentc_backends.clients.errors import EchoedSecretError, InfrastructureError
 
 _KEPT_BACK = "(what it says is kept back: it may hold what nobody may see)"

@@ -20,7 +20,7 @@ from agentc.backend_api import load_backends
 from agentc.diagnostics import Sink
 from agentc.diagnostics.render import render_text
 from agentc.kinds.field import Json
-from agentc.runtime.servers.job_leases import fill
+from agentc.runtime.servers.job_leases import fill_placeholders
 from agentc.serving.entry import typed_entry
 from agentc_backends.environments.server.environment import (
     Environment,
@@ -197,7 +197,7 @@ def make(
         kwargs={"name": name, "split": split, "max_turns": max_turns, **settings},
     )
     return TextEnvironment(
-        opener_of(fill(entry.lease.program, words), entry.lease.settings or None),
+        opener_of(fill_placeholders(entry.lease.program, words), entry.lease.settings or None),
         split=split,
         max_turns=max_turns,
         render_mode=render_mode,

@@ -28,7 +28,7 @@ from agentc.exit_codes import (
     CommandError,
 )
 from agentc.output import reaction_of, survive_readers
-from agentc.runtime.machine.terminal import guarded_output
+from agentc.runtime.machine.output_filters import guarded_output
 
 COMMANDS = (
     "init",
@@ -236,7 +236,7 @@ def _store_trouble(error: Exception, arguments: argparse.Namespace | None) -> st
     """In words what a store's file system did; None for any other error."""
     if arguments is None or not hasattr(arguments, "store"):
         return None
-    from agentc.runtime.store.trouble import StoreWriteError, is_of_disk
+    from agentc.runtime.store.file_system import StoreWriteError, is_of_disk
     from agentc.store.paths import StoreUnusableError, store_root, unusable
 
     if isinstance(error, (StoreUnusableError, StoreWriteError)):

@@ -62,13 +62,13 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     from agentc.backend_api import load_backends
     from agentc.emit.bundle import write_bundle
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
     compiled = compile_typed(arguments, load_backends(), moving=False)
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
-    store = look_into(arguments.store) if arguments.with_results else None
+    store = readable_store(arguments.store) if arguments.with_results else None
     if store is not None and not any(store.is_published(job.object) for job in compiled.plan.jobs):
         print(f"agentc: the store {store.root} has no result of this experiment", file=sys.stderr)
         return EXIT_NOT_FOUND

@@ -42,9 +42,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.run.active import active_runs
     from agentc.run.inherit import refusal
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     every = active_runs(layout)
     runs = [run for run in every if run.may_be_ended]
     others = [run for run in every if not run.may_be_ended and _is_meant(run, arguments.name)]

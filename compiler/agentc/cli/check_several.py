@@ -19,7 +19,7 @@ from agentc.diagnostics.render import counts_of, render_blocks, render_json_by_s
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.exit_codes import EXIT_DONE, EXIT_SPEC
-from agentc.store.variant import FULL
+from agentc.store.paths import FULL
 from agentc.text import counted
 
 if TYPE_CHECKING:

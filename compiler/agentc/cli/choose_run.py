@@ -16,12 +16,12 @@ from agentc.cli.arguments import (
     show_diagnostics,
 )
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, CommandError
-from agentc.store.variant import FULL
+from agentc.store.paths import FULL
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.store.known_runs import KnownRun
-    from agentc.store.variant import Variant
+    from agentc.store.paths import Variant
+    from agentc.store.run_history import KnownRun
 
 
 class NoRunError(CommandError):
@@ -60,9 +60,9 @@ def choose_run(
     """The run that is meant. Where a name alone leaves several variants it is the latest, and
     standard error has the others. Raises NoRunError."""
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.store.known_runs import damaged_runs, known_runs
+    from agentc.store.run_history import damaged_runs, list_runs
 
-    runs = known_runs(layout)
+    runs = list_runs(layout)
     scale, params = arguments.scale, arguments.params
     if given is not None and names_spec(given):
         variant = _variant_of_spec(given, arguments)
@@ -130,7 +130,7 @@ def _of_spec(
 
 def _variant_of_spec(spec: str, arguments: argparse.Namespace) -> Variant:
     from agentc.backend_api import load_backends
-    from agentc.store.variant import Variant
+    from agentc.store.paths import Variant
 
     arguments.spec = Path(spec)
     compiled = compile_typed(arguments, load_backends())
@@ -152,7 +152,7 @@ def _is(value: object, text: str) -> bool:
     """Whether `-p` may have had the value as this text: a number has many, and so has a list."""
     from decimal import Decimal, InvalidOperation
 
-    from agentc.store.variant import value_text
+    from agentc.store.paths import value_text
 
     if text == value_text(value):
         return True
@@ -169,7 +169,7 @@ def _is(value: object, text: str) -> bool:
 
 
 def _words(scale: str | None, params: Mapping[str, object]) -> list[str]:
-    from agentc.store.variant import value_text
+    from agentc.store.paths import value_text
 
     words = [] if scale is None else [f"--scale {scale}"]
     return words + [f"-p {name}={value_text(value)}" for name, value in params.items()]

@@ -51,10 +51,9 @@ def execute(arguments: argparse.Namespace) -> int:
         render_verdicts,
         shut_gates,
     )
-    from agentc.store.paths import look_into
-    from agentc.store.variant import variant_of
+    from agentc.store.paths import readable_store, variant_of
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     given = arguments.name
     if given is not None and names_spec(given):
         compiled = _compiled(arguments)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentc.cli.arguments import names_spec
-from agentc.store.variant import FULL
+from agentc.store.paths import FULL
 
 _SPECS = ("yaml", "yml")
 _FILES = frozenset({"CONFIG", "DIR", "FILE", "NAME|DIR", "PLACE"})
@@ -159,12 +159,12 @@ def _stages_of_spec(spec: Path, typed: argparse.Namespace) -> dict[str, str]:
 
 def _stages_of_run(typed: argparse.Namespace) -> dict[str, str]:
     from agentc.plan.work import read_plan
-    from agentc.store.known_runs import known_runs
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
+    from agentc.store.run_history import list_runs
 
     with suppress(OSError, ValueError):
         wanted = getattr(typed, "run", None)
-        for run in known_runs(look_into(getattr(typed, "store", None))):
+        for run in list_runs(readable_store(getattr(typed, "store", None))):
             if wanted in (None, run.label, run.variant.name):
                 jobs = read_plan(run.folder.last_plan)["jobs"]
                 return {str(job["stage"]): str(job.get("kind", "")) for job in jobs}
@@ -172,11 +172,11 @@ def _stages_of_run(typed: argparse.Namespace) -> dict[str, str]:
 
 
 def _runs(typed: argparse.Namespace) -> dict[str, str]:
-    from agentc.store.known_runs import known_runs
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
+    from agentc.store.run_history import list_runs
 
     try:
-        runs = known_runs(look_into(getattr(typed, "store", None)))
+        runs = list_runs(readable_store(getattr(typed, "store", None)))
     except OSError:
         return {}
     names = {run.variant.name: "" for run in runs}

@@ -81,7 +81,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.driver import at_once
     from agentc.runtime.store.layout import StoreLayout
     from agentc.searching.stopping import round_lines
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:
         hint = did_you_mean(arguments.gpu, GPUS) or f"known: {', '.join(GPUS)}"
@@ -102,7 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
     show_found(compiled, arguments)
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
     assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout, arguments.until)

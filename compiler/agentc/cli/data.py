@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
-from agentc.runtime.machine.terminal import unguarded
+from agentc.runtime.machine.output_filters import unguarded
 from agentc.text import shown_size
 
 if TYPE_CHECKING:

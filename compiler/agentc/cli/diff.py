@@ -71,9 +71,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
     from agentc.plan.tree import coloured
     from agentc.source.files import allowed_paths
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     allowed = allowed_paths(arguments.allow_paths)
     documents = []
     names = (arguments.first, arguments.second)

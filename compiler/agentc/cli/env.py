@@ -83,10 +83,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 done; 1 errors in the spec; 3 an environment cannot be built; 4 damage, or a folder that
     cannot be used; 5 no such environment."""
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
     try:
-        return int(arguments.action(arguments, look_into(arguments.store)))
+        return int(arguments.action(arguments, readable_store(arguments.store)))
     except BrokenPipeError:  # whoever read the list has gone: `agentc env | head`
         raise
     except OSError as error:
@@ -98,14 +98,13 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics import Sink
     from agentc.runtime.software.environment import SoftwareEnvironmentError
-    from agentc.software.build import build_all
-    from agentc.software.needed import (
+    from agentc.software.build import Progress, build_all
+    from agentc.software.requirements import (
         needed_by_backends,
         needed_by_plan,
         report_lacking,
     )
-    from agentc.software.progress import Progress
-    from agentc.tracking.chosen import choose_trackers
+    from agentc.tracking.choice import choose_trackers
 
     if (arguments.spec is None) != arguments.all:
         print("agentc: say which: `agentc env sync SPEC`, or `--all`", file=sys.stderr)
@@ -229,7 +228,7 @@ def _rm(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
 
 def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
-    from agentc.software.remove import unused
+    from agentc.software.inventory import unused
 
     found = unused(_installed(layout), arguments.days)
     for one in found:
@@ -244,7 +243,7 @@ def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
 
 def _remove(chosen: tuple[Installed, ...]) -> int:
-    from agentc.software.remove import EnvironmentInUseError, remove_environment
+    from agentc.software.inventory import EnvironmentInUseError, remove_environment
 
     code = 0
     for one in chosen:
@@ -262,7 +261,7 @@ def _remove(chosen: tuple[Installed, ...]) -> int:
 def _installed(layout: StoreLayout) -> tuple[Installed, ...]:
     from agentc.backend_api import installed_trackers, load_backends
     from agentc.software.inventory import list_installed
-    from agentc.software.needed import needed_by_backends, needed_by_tracker
+    from agentc.software.requirements import needed_by_backends, needed_by_tracker
 
     of_trackers = map(needed_by_tracker, installed_trackers().values())
     return list_installed(layout, [*needed_by_backends(load_backends()), *of_trackers])

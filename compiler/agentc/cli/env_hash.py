@@ -31,8 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 done; 1 a hash is missing or cannot be found; 5 no such file; 4 it cannot be written."""
-    from agentc.runtime.software.lock_hashes import enumerated
-    from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+    from agentc.runtime.software.lock_text import LockTextError, enumerate_names, read_lock_text
     from agentc.software.hashing import HashingError, with_hashes
 
     code = 0
@@ -46,7 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
             if arguments.check:
                 lacking = read_lock_text(text).unhashed
                 if lacking:
-                    print(f"{lock}: no hash for {enumerated(lacking)}")
+                    print(f"{lock}: no hash for {enumerate_names(lacking)}")
                     code = _EXIT_ERROR
                 continue
             hashed = with_hashes(text, arguments.file, directory=lock.parent)

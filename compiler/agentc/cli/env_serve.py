@@ -173,8 +173,8 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
 def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
-    from agentc.runtime.machine.stopping import StoppedError
-    from agentc.runtime.servers.lease import LeaseError
+    from agentc.runtime.machine.process import StoppedError
+    from agentc.runtime.servers.own_server import LeaseError
     from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.serving.episode import episode_lines
     from agentc.serving.hosting import PORT_TAKEN, Address, hosted

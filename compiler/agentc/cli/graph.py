@@ -60,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.tree import headline
     from agentc.plan.work import find_work
     from agentc.run.past import plan_before
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
     form = arguments.format or _form(arguments.output)
     if form is None:
@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
     show_found(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
     assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout)

@@ -85,8 +85,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import find_work
     from agentc.run.past import path_before, read_past
     from agentc.searching.stopping import round_lines
-    from agentc.software.needed import needed_by_plan, report_lacking
-    from agentc.store.paths import look_into
+    from agentc.software.requirements import needed_by_plan, report_lacking
+    from agentc.store.paths import readable_store
 
     profile = find_profile(arguments.profile, os.environ)
     requests = None if profile is None else read_requests(profile)
@@ -96,7 +96,7 @@ def execute(arguments: argparse.Namespace) -> int:
         show_diagnostics(compiled.diagnostics, arguments.format)
         return EXIT_SPEC
     show_found(compiled, arguments)
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
     assert compiled.plan is not None
     work = find_work(plan_document(compiled.plan), layout, arguments.until)

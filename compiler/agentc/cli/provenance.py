@@ -13,8 +13,7 @@ from agentc.cli.choose_run import NoRunError, add_variant_arguments, choose_run
 from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.lineage import Lineage
-from agentc.store.objects import StoredObject
+from agentc.store.objects import Lineage, StoredObject
 from agentc.text import counted, duration
 
 HELP = "print what an artifact was made from: inputs up to the roots, versions, seeds, hardware"
@@ -38,10 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0; 4 when a manifest cannot be read; 5 when there is no such object or no result yet."""
-    from agentc.store.lineage import trace
-    from agentc.store.paths import look_into
+    from agentc.store.objects import trace
+    from agentc.store.paths import readable_store
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     name, complaint = find_object(arguments, layout)
     if name is None:
         print(f"agentc: {complaint}", file=sys.stderr)
@@ -105,7 +104,7 @@ def _names(given: str, name: str) -> bool:
 
 def provenance_document(lineage: Lineage, *, hosts: bool = True) -> dict[str, Any]:
     """A lineage as JSON; with `hosts` the machines' names too."""
-    from agentc.store.lineage import seeds_of
+    from agentc.store.objects import seeds_of
 
     taken = (
         "id", "type", "backend", "version", "agentc", "inputs", "identity", "environment", "leases",
@@ -160,7 +159,7 @@ def _lines(lineage: Lineage) -> Iterator[str]:
 
 
 def _object_lines(stored: StoredObject, ids: Mapping[str, str]) -> Iterator[str]:
-    from agentc.store.lineage import seeds_of, tokens_of
+    from agentc.store.objects import seeds_of, tokens_of
 
     manifest = stored.manifest
     yield f"{manifest.get('id')}  {manifest.get('type')}  {stored.name}"
@@ -191,7 +190,7 @@ def _object_lines(stored: StoredObject, ids: Mapping[str, str]) -> Iterator[str]
 
 def _software(lineage: Lineage) -> dict[str, dict[str, str]]:
     """Versions by environment; each environment once, with all that any job imported of it."""
-    from agentc.store.lineage import versions_of
+    from agentc.store.objects import versions_of
 
     found: dict[str, dict[str, str]] = {}
     for stored in lineage.objects:

@@ -28,8 +28,8 @@ from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_STORE, EXIT_USAG
 if TYPE_CHECKING:
     from agentc.published.model_card import CardEvaluation, CardFacts
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.store.known_runs import KnownRun
     from agentc.store.objects import StoredObject
+    from agentc.store.run_history import KnownRun
 
 HELP = "push a checkpoint to a model hub, with a card of what it was made from and how it did"
 
@@ -74,13 +74,13 @@ def execute(arguments: argparse.Namespace) -> int:
     """0; 2 for a wrong command line; 3 when the hub refuses; 4 for a damaged store; 5 when there is
     no such checkpoint."""
     from agentc.published.model_card import model_card
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
     if arguments.repository is None and arguments.to is None and not arguments.dry_run:
         return _fail("name a repository, as OWNER/NAME, or a folder with --to", EXIT_USAGE)
     if arguments.to is not None and arguments.to.exists():
         return _fail(f"{arguments.to} is there already; name another folder", EXIT_USAGE)
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     run = choose_run(layout, arguments.run, arguments)
     facts = _facts(arguments, layout, run)
     card = model_card(facts)
@@ -104,8 +104,8 @@ def _facts(arguments: argparse.Namespace, layout: StoreLayout, run: KnownRun) ->
     from agentc.plan.work import object_of, read_plan
     from agentc.published.model_card import CardFacts
     from agentc.run.claims import find_verdicts
-    from agentc.store.lineage import trace
-    from agentc.store.variant import value_text
+    from agentc.store.objects import trace
+    from agentc.store.paths import value_text
 
     name, complaint = find_object(arguments, layout)
     if name is None:

@@ -40,9 +40,9 @@ def execute(arguments: argparse.Namespace) -> int:
     rendered, 5 there is nothing to report on."""
     from agentc.kinds import REPORT_KIND
     from agentc.plan.work import find_work, read_plan
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     run = choose_run(layout, arguments.name, arguments)
     name, folder = run.label, run.folder
     work = find_work(read_plan(folder.last_plan), layout)
@@ -122,9 +122,8 @@ def _render_partial(
     compiler never imports backends."""
     import json
 
-    from agentc.runtime.software import environment, inherited
-    from agentc.runtime.store.moved_programs import current_program, module_of
-    from agentc.runtime.store.plan_file import PlanError, PlanFile
+    from agentc.runtime.software import environment, variables
+    from agentc.runtime.store.plan_file import PlanError, PlanFile, current_program, module_of
 
     home = folder.path / "report"
     for part in ("data", "work", "logs"):
@@ -151,7 +150,7 @@ def _render_partial(
         program = current_program(job["program"])
         state = json.loads(folder.state.read_text(encoding="utf-8"))
         plan = PlanFile(Path(state["plan"]))
-        inherited.declare_secrets(plan.secret_names())
+        variables.declare_secrets(plan.secret_names())
         lock, text = plan.lock(job["environment"])
         directory, record = environment.ensure_environment(layout, lock, text)
         code = environment.code_directory(layout, [module_of(program)], plan.code())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agentc.placement.device_count import DeviceCount
     from agentc.placement.profile import Profile
     from agentc.run.slurm_queue import SubmitLimit
-    from agentc.tracking.chosen import ChosenTracker
+    from agentc.tracking.choice import ChosenTracker
 
 HELP = "run what is missing of an experiment, and show its results"
 
@@ -112,11 +112,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.render import plan_document
     from agentc.run.driver import DriverOptions, at_once
     from agentc.run.orchestrate import RunOptions
-    from agentc.runtime.machine.devices import DevicesError
-    from agentc.runtime.machine.terminal import unguarded
-    from agentc.software.needed import needed_by_plan, report_lacking
+    from agentc.runtime.machine.hardware import DevicesError
+    from agentc.runtime.machine.output_filters import unguarded
+    from agentc.software.requirements import needed_by_plan, report_lacking
     from agentc.store.paths import open_store
-    from agentc.tracking.chosen import choose_trackers, report_missing_secrets
+    from agentc.tracking.choice import choose_trackers, report_missing_secrets
 
     out = unguarded(sys.stdout)
     if isinstance(out, io.TextIOWrapper):

@@ -51,7 +51,7 @@ class RunSteps:
         from agentc.cost.render import summary_sentence
         from agentc.plan.render import plan_document
         from agentc.plan.work import find_work, work_towards
-        from agentc.runtime.store.trouble import StoreWriteError
+        from agentc.runtime.store.file_system import StoreWriteError
         from agentc.searching.steps import step_before
         from agentc.searching.stopping import rounds_so_far
 
@@ -115,9 +115,8 @@ class RunSteps:
         from agentc.plan.render import document_text
         from agentc.run.orchestrate import run_plan
         from agentc.run.plan_folder import claim_plan_folder
-        from agentc.runtime.store.trouble import writing
-        from agentc.store.paths import plans_folder
-        from agentc.store.variant import variant_of
+        from agentc.runtime.store.file_system import writing
+        from agentc.store.paths import plans_folder, variant_of
 
         estimates, expected = cost
         options = replace(

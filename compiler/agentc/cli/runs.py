@@ -16,7 +16,7 @@ from agentc.text import fitted, shown_size, terminal_width
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.store.known_runs import DamagedRun, KnownRun
+    from agentc.store.run_history import DamagedRun, KnownRun
 
 HELP = "list what was run: by experiment, scale and params, with state, size and report"
 
@@ -49,11 +49,11 @@ def execute(arguments: argparse.Namespace) -> int:
     import json
 
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.store.known_runs import damaged_runs, history_damage, known_runs
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
+    from agentc.store.run_history import damaged_runs, history_damage, list_runs
 
-    layout = look_into(arguments.store)
-    runs, damaged = known_runs(layout), damaged_runs(layout)
+    layout = readable_store(arguments.store)
+    runs, damaged = list_runs(layout), damaged_runs(layout)
     if arguments.forget:
         return _forget(arguments.forget, [*runs, *damaged], layout)
     found = [run for run in runs if arguments.name in (None, run.variant.name, run.label)]
@@ -126,7 +126,7 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
 
 def _in_use(run: KnownRun | DamagedRun) -> bool:
     """Whether a run that begins, or ends, uses its plan: `gc` knows that by the record alone."""
-    from agentc.store.in_use import plan_uses
+    from agentc.store.run_history import plan_uses
 
     try:
         return any(use.alive for use in plan_uses(run.folder))

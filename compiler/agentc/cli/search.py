@@ -66,8 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.searching.process import SearcherProcess, needed_by_searcher
     from agentc.searching.study import Study, StudyFolder, opening_request
     from agentc.software.build import build_all
-    from agentc.store.paths import open_store
-    from agentc.store.variant import variant_of
+    from agentc.store.paths import open_store, variant_of
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
@@ -187,7 +186,7 @@ class _Scene:
         return value_of(measured, self._search.metric, self._layout)
 
     def _with(self, params: Mapping[str, Json], **others: object) -> argparse.Namespace:
-        from agentc.store.variant import value_text
+        from agentc.store.paths import value_text
 
         texts = {name: value_text(value) for name, value in params.items()}
         given = {**self._arguments.params, **texts}
@@ -197,7 +196,7 @@ class _Scene:
 def _show(search: Search, study: Study, folder: StudyFolder, arguments: argparse.Namespace) -> None:
     """All trials, the best, and the command that runs it whole."""
     from agentc.searching.follow import shown_value
-    from agentc.store.variant import value_text
+    from agentc.store.paths import value_text
     from agentc.text import aligned, counted
 
     best = study.best(search)

@@ -59,12 +59,12 @@ def needs_of(path: Path, table: BackendTable, scale: str | None = None) -> SpecN
     from agentc.compilation import compile_spec
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
     compiled = compile_spec(path, {}, table, scale=scale)
     if compiled.plan is None:
         return None
-    work = find_work(plan_document(compiled.plan), look_into(None))
+    work = find_work(plan_document(compiled.plan), readable_store(None))
     jobs = work.document["jobs"]
     downloads = {str(job["config"]["repo"]) for job in jobs if job["config"].get("repo")}
     gpus = max(int((job["resources"] or {}).get("gpus") or 0) for job in jobs)

@@ -47,10 +47,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.run.waiting_record import read_waiting
     from agentc.run.wording import STATE_WORDS, details, in_queue, sentence
     from agentc.searching.stopping import round_lines, rounds_so_far
-    from agentc.store.known_runs import history_damage, read_history
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
+    from agentc.store.run_history import history_damage, read_history
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     run = choose_run(layout, arguments.name, arguments)
     name = run.label
     for warning in history_damage([run.folder]):

@@ -69,9 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Exit code of the action; 4 when the store is damaged or unusable."""
-    from agentc.store.paths import look_into
+    from agentc.store.paths import readable_store
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     if not layout.root.is_dir():
         print(f"agentc: there is no store at {layout.root}; --store names another", file=sys.stderr)
         return EXIT_NOT_FOUND
@@ -163,8 +163,8 @@ def _verify(arguments: argparse.Namespace, layout: object) -> int:
 def _gc(arguments: argparse.Namespace, layout: object) -> int:
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.gc import collect, find_garbage
-    from agentc.store.known_runs import history_damage
     from agentc.store.paths import all_folders
+    from agentc.store.run_history import history_damage
 
     assert isinstance(layout, StoreLayout)
     for warning in history_damage(all_folders(layout)):
@@ -193,7 +193,7 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
 
 def _garbage_lines(garbage: Garbage, layout: StoreLayout) -> Iterator[str]:
     """By run, then by stage, then the pages that show what goes."""
-    from agentc.store.ownership import find_owners, reports_of
+    from agentc.store.run_history import find_owners, reports_of
 
     owners = find_owners(layout, garbage.objects)
     runs: dict[str, list[str]] = {}

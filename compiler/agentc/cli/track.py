@@ -48,12 +48,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 done; 1 the spec has errors, or names an unknown tracker; 2 no tracker is named; 3 a
     tracker failed; 5 no such run."""
     from agentc.diagnostics import Sink
-    from agentc.store.paths import look_into
-    from agentc.tracking.attend import Trackers
-    from agentc.tracking.chosen import choose_trackers, report_missing_secrets
-    from agentc.tracking.process import Followed
+    from agentc.store.paths import readable_store
+    from agentc.tracking.choice import choose_trackers, report_missing_secrets
+    from agentc.tracking.trackers import Followed, Trackers
 
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     run = choose_run(layout, arguments.name, arguments)
     sink = Sink()
     # Without a spec there are no settings, and so no folders.

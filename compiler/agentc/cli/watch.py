@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-from agentc.runtime.machine.terminal import unguarded
+from agentc.runtime.machine.output_filters import unguarded
 
 INTERVAL_S = 0.15
 GONE_S = 1.0

@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from agentc.plan.review import change_document
     from agentc.plan.stage_names import meant_by, nearest
-    from agentc.store.paths import RunFolder, look_into
+    from agentc.store.paths import RunFolder, readable_store
 
     specs = [name for name in arguments.names if names_spec(name)]
     names = [name for name in arguments.names if name not in specs]
@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
         words = "name one job or stage" if not names else "name one spec and one job or stage"
         print(f"agentc: {words}; `agentc plan SPEC` shows all jobs", file=sys.stderr)
         return EXIT_USAGE
-    layout = look_into(arguments.store)
+    layout = readable_store(arguments.store)
     found = _of_spec(arguments, specs[0], layout) if specs else _of_run(arguments, layout)
     if isinstance(found, int):
         return found

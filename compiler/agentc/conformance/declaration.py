@@ -18,8 +18,7 @@ from agentc.conformance.check import Fault, Skipped, demand
 from agentc.conformance.subject import BackendUnderTest
 from agentc.conformance.values import leaves
 from agentc.kinds import KINDS, kind_named
-from agentc.runtime.software.lock_hashes import enumerated
-from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+from agentc.runtime.software.lock_text import LockTextError, enumerate_names, read_lock_text
 
 HEAVY = (
     "torch", "tensorflow", "jax", "numpy", "pandas", "scipy", "transformers", "tokenizers",
@@ -112,7 +111,7 @@ def _check_pins(name: str, lock: str) -> None:
     )
     demand(
         not unhashed,
-        f"the lock of `{name}` has no hash for {enumerated(unhashed)} "
+        f"the lock of `{name}` has no hash for {enumerate_names(unhashed)} "
         "(`agentc env hash LOCK` adds them)",
     )
 

@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 
 from agentc.conformance.check import Fault
 from agentc.runtime.machine.process import start
-from agentc.runtime.servers.job_leases import fill
-from agentc.runtime.servers.lease import http_address
+from agentc.runtime.servers.job_leases import fill_placeholders
+from agentc.runtime.servers.own_server import http_address
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.store.plan_file import module_of
 
 TOKEN = "conformance-token"
 _LIMIT_S = 300.0
@@ -120,7 +120,9 @@ def served(
         code = code_directory(StoreLayout(folder), [module_of(program)])
         variables = {**job_variables(code, 1, False, {}), "PYTHONHASHSEED": str(hash_seed)}
         places = {"{ready_file}": str(ready), "{settings}": str(told)}
-        argv = fill([*program, *extra], {**places, "{host}": "127.0.0.1", "{port}": "0"})
+        argv = fill_placeholders(
+            [*program, *extra], {**places, "{host}": "127.0.0.1", "{port}": "0"}
+        )
         with log.open("wb") as output:
             process = start(
                 [str(python), *argv],

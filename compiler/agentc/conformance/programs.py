@@ -21,7 +21,7 @@ from agentc.runtime.software.environment import (
     job_variables,
 )
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.store.plan_file import module_of
 
 _ALLOWED = ("agentc", "agentc.runtime")
 _LIMIT_S = 120

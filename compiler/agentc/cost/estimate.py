@@ -20,9 +20,9 @@ from agentc.cost.workload import Forecaster
 from agentc.kinds.table import SERVED, TRAINERS
 from agentc.memory.cards import card_type
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.known_runs import read_history
 from agentc.store.paths import all_folders
 from agentc.store.presence import find_published
+from agentc.store.run_history import read_history
 
 State: TypeAlias = Literal["cached", "run", "unneeded"]
 PRIOR = "prior"

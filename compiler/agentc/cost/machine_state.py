@@ -26,7 +26,7 @@ from agentc.cost.stated import Sounding
 from agentc.cost.summary import Band
 from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.store.plan_file import module_of
 
 _PATIENCE_S = 180.0
 _AGAIN_S = 3600.0

@@ -19,7 +19,7 @@ from agentc.backend_api import DataSet, DataSource
 from agentc.data_sets.content import differences
 from agentc.data_sets.download import RefusedError, Report, download
 from agentc.data_sets.unpack import UnpackError, unpack
-from agentc.runtime.store.content import sha256_of
+from agentc.runtime.store.digests import sha256_of
 
 ORIGIN = "ORIGIN.json"
 """Says in the folder where its data came from."""

@@ -29,11 +29,11 @@ from agentc.exit_codes import EXIT_STORE, CommandError
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
-from agentc.runtime.contracts.critic_contracts import PRIVATE
+from agentc.runtime.contracts.model_contracts import PRIVATE
 from agentc.runtime.software.environment import packages_of
-from agentc.runtime.store.content import sha256_of
+from agentc.runtime.store.digests import sha256_of
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.store.plan_file import module_of
 from agentc.store.objects import Damage, read_object, verify_object
 from agentc.store.presence import find_published
 

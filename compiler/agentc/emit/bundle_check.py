@@ -19,7 +19,7 @@ from typing import Any
 from agentc.backend_api import BackendTable
 from agentc.compilation import Compilation, compile_spec
 from agentc.emit.bundle import SUMS, BundleError, write_bundle
-from agentc.runtime.store.content import sha256_of
+from agentc.runtime.store.digests import sha256_of
 
 RESULTS = ".agentc/store/objects/"
 _RESULTS_ROW = "| `.agentc/store` |"

@@ -47,8 +47,7 @@ from agentc.plan.job import (
     SourcePlace,
 )
 from agentc.plan.keys import CanonicalTexts, job_key
-from agentc.runtime.software.lock_hashes import enumerated
-from agentc.runtime.software.lock_text import LockTextError, read_lock_text
+from agentc.runtime.software.lock_text import LockTextError, enumerate_names, read_lock_text
 from agentc.source.files import VARIABLE
 
 
@@ -146,7 +145,7 @@ def _wrong_with(lock: str) -> tuple[str, str]:
         unhashed = read_lock_text(lock).unhashed
     except LockTextError as error:
         return "AGC671", f"cannot be read: {error}"
-    return ("AGC675", f"has no hash for {enumerated(unhashed)}") if unhashed else ("", "")
+    return ("AGC675", f"has no hash for {enumerate_names(unhashed)}") if unhashed else ("", "")
 
 
 class _Environments:

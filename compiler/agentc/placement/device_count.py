@@ -10,8 +10,13 @@ from typing import Any
 
 from agentc.kinds.table import MODEL_MAKERS
 from agentc.placement.precedence import ResolvedRequest
-from agentc.runtime.machine.device_shares import TooFewDevicesError, divide
-from agentc.runtime.machine.devices import Device, machine_devices, may_have_gpus
+from agentc.runtime.machine.hardware import (
+    Device,
+    TooFewDevicesError,
+    divide,
+    machine_devices,
+    may_have_gpus,
+)
 from agentc.runtime.servers.job_leases import own_takers, planned_leases
 from agentc.text import counted
 

@@ -20,8 +20,8 @@ from agentc.runtime.placement import (
     RESOURCES,
     gpus_of,
     is_local,
+    largest_request,
     memory_needed,
-    most_asked,
 )
 
 NAMES = (
@@ -255,7 +255,7 @@ def _amounts_in(
 
 def _asked(name: str, jobs: Sequence[Mapping[str, Any]]) -> tuple[Amount, str] | None:
     """The most that one of the jobs asks for, or the first name."""
-    best = most_asked(name, jobs)
+    best = largest_request(name, jobs)
     if best is None:
         return None
     line = f":{best['line']}" if best["line"] else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from agentc.backend_api import JobDraft, LeaseDraft
 from agentc.kinds.field import Json
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 COMPUTE_CPUS = 2
 """Default cpus of a job that trains or serves a model. A fixed number, since the number of threads

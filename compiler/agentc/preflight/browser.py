@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding
-from agentc.runtime.browser.box import NoBrowserError
+from agentc.runtime.browser.process import NoBrowserError
 from agentc.runtime.browser.render import Renderer
 
 

@@ -11,16 +11,17 @@ from typing import Any
 from agentc.placement import ResolvedRequest
 from agentc.plan.job import EnvLock
 from agentc.preflight.finding import PreflightFinding
-from agentc.runtime.machine.devices import gpus_hidden
+from agentc.runtime.machine.hardware import gpus_hidden
 from agentc.runtime.servers.job_leases import planned_leases, program_of
-from agentc.runtime.software.compiling import compiler_fault, compiles
-from agentc.runtime.software.cuda import (
+from agentc.runtime.software.environment import read_complete
+from agentc.runtime.software.host_requirements import (
+    compiler_fault,
+    compiles,
     cpu_build,
     driver_fault,
     driver_version,
     environment_cuda,
 )
-from agentc.runtime.software.environment import read_complete
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
 from agentc.runtime.software.lock_text import LockTextError, read_lock_text
 from agentc.runtime.store.layout import StoreLayout

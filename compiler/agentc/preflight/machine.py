@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentc.placement import ResolvedRequest
 from agentc.placement.device_count import DeviceShortfall, devices_lacking, devices_too_few
 from agentc.preflight.finding import PreflightFinding, named
-from agentc.runtime.machine.devices import (
+from agentc.runtime.machine.allocation import memory_limit
+from agentc.runtime.machine.hardware import (
     GPUS_VARIABLE,
     DevicesError,
     gpus_hidden,
     machine_devices,
 )
-from agentc.runtime.machine.prologue import memory_limit
-from agentc.runtime.software.inherited import JobVariablesError, site_variables
+from agentc.runtime.software.variables import JobVariablesError, site_variables
 from agentc.text import counted
 
 

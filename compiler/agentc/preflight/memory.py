@@ -10,7 +10,7 @@ from agentc.memory.cards import card_label
 from agentc.memory.need import gigabytes
 from agentc.placement import ResolvedRequest
 from agentc.preflight.finding import PreflightFinding
-from agentc.runtime.machine.prologue import memory_limit
+from agentc.runtime.machine.allocation import memory_limit
 
 _MIB = 2**20
 KEYS_AND_VALUES = "keys and values"

@@ -24,8 +24,8 @@ from agentc.placement import ResolvedRequest
 from agentc.placement.profile import Profile, ProfileError, require_executor
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
+from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.visible import LOCAL, file_system
 from agentc.text import shown_size
 
 CHECKPOINTS = 9
@@ -97,7 +97,7 @@ def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[Prefl
     """A cluster's nodes have to see the store."""
     if profile is None or not profile.queued:
         return
-    kind, _ = file_system(layout.root)
+    kind, _ = mounted_file_system(layout.root)
     if kind in LOCAL:
         yield PreflightFinding(
             check="store",

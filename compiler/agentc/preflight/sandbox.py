@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding
-from agentc.runtime.sandbox.kinds import KINDS
+from agentc.runtime.sandbox.boxes import KINDS
 from agentc.runtime.sandbox.probe import BoxProbe, probe_kind, refusal
 
 

@@ -14,9 +14,9 @@ from agentc.placement.profile import Profile
 from agentc.plan.job import Plan
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
+from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.visible import LOCAL, file_system
-from agentc.software.needed import Needed, needed_by_plan, report_lacking
+from agentc.software.requirements import Needed, needed_by_plan, report_lacking
 
 _JAVA_S = 5.0
 
@@ -91,7 +91,7 @@ def _environments_on_nodes(
 ) -> Iterator[PreflightFinding]:
     """Environments in a folder of this host are built again on each node, by the jobs there."""
     folder = needed[0].directory(layout).parent
-    kind, _ = file_system(folder)
+    kind, _ = mounted_file_system(folder)
     if kind in LOCAL and not folder.is_relative_to(layout.root):  # `check_shared` has that one
         yield PreflightFinding(
             check="software",

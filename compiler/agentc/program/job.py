@@ -14,7 +14,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Type, TypeVar
 
-from agentc.program.imported import report_at_exit
+from agentc.program.import_report import report_at_exit
 
 Rules = TypeVar("Rules")
 
@@ -195,3 +195,56 @@ def write_rows(path: Path, rows: Iterable[Dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as out:
         for row in rows:
             out.write(json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+_KEPT = {"served": "identity", "facts": "facts"}
+"""By the names of manifests, what is kept of an environment's account (its /meta)."""
+
+
+class OtherEnvironmentError(Exception):
+    """An environment is not the one that was planned; the message says in what."""
+
+
+def admit_inside(lease: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """For the program that has opened the environment of such a lease, by the lease in its job's
+    file: leaves what the manifest keeps of its account. Raises OtherEnvironmentError."""
+    inside = lease["inside"]
+    check_planned(inside["expect"], meta)
+    write_json(Path(inside["account"]), account_facts(meta))
+
+
+def check_planned(expect: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """Hold an environment's account against what its lease expects; facts are compared with the
+    `identity` in it, or with the account itself. Raises OtherEnvironmentError, a line for each."""
+    identity = meta.get("identity")
+    known = {**meta, **(identity if isinstance(identity, dict) else {})}
+    known["identity"] = identity
+    differing = [
+        "  %s: expected %s, found %s" % (name, shortened(value), shortened(known.get(name)))
+        for name, value in sorted(expect.items())
+        if known.get(name) != value
+    ]
+    if differing:
+        raise OtherEnvironmentError("is not the one that was planned:\n" + "\n".join(differing))
+
+
+def account_facts(meta: Mapping[str, Any]) -> Dict[str, Any]:
+    """What manifests keep of an environment's account, by their names for it: what it is, and facts
+    that decide nothing."""
+    found = {name: meta.get(told) for name, told in _KEPT.items()}
+    return {name: part for name, part in found.items() if part and isinstance(part, dict)}
+
+
+def recorded_account(record: Mapping[str, Any]) -> Dict[str, Any]:
+    """The same of a record that holds it beside other things; older ones have parts that are empty,
+    of a server that is no environment."""
+    return {name: record[name] for name in _KEPT if record.get(name)}
+
+
+def shortened(value: Any) -> str:
+    """A JSON value in a message."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "(nested too deeply to be shown)"
+    return text if len(text) <= 200 else text[:197] + "..."

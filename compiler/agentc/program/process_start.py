@@ -17,7 +17,7 @@ def _report_at_exit() -> None:
     if environment and os.path.realpath(environment) != os.path.realpath(sys.prefix):
         return
     try:
-        from agentc.program.imported import report_at_exit
+        from agentc.program.import_report import report_at_exit
     except ImportError:
         return
     report_at_exit()

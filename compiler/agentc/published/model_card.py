@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from agentc.run.claims import render_verdicts
-from agentc.store.lineage import Lineage, seeds_of
+from agentc.store.objects import Lineage, seeds_of
 from agentc.text import aligned
 
 _METRIC_KEYS = {"mean", "low", "high", "n"}

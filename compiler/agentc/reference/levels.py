@@ -41,7 +41,7 @@ LEVELS: tuple[Level, ...] = (
         ("assign_keys", "share_servers", "fuse_servers", "forecast_memory", "finish"),
     ),
     Level("plan.json, Snakefile", "text", "agentc.emit.directory", ("compile_to",)),
-    Level("wrapper", "Wrapper", "agentc.runtime.unit", ("Snakemake",)),
+    Level("wrapper", "Wrapper", "agentc.runtime.wrapper", ("Snakemake",)),
     Level("program", "Job", "agentc.program.job", ("Supervisor",)),
 )  # fmt: skip
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from agentc.runtime.store.file_system import now_at
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.visible import now_at
 from agentc.store.paths import RunFolder
 
 _RENEW_S = 5.0

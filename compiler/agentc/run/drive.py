@@ -32,8 +32,8 @@ from agentc.run.slurm_ends import EndsFile
 from agentc.run.slurm_waiting import Explain
 from agentc.run.slurm_watch import QueueWatch, Verdict
 from agentc.run.waiting_record import WaitingRecord
-from agentc.runtime.machine.stopping import STOPPING
-from agentc.runtime.store.visible import await_published, visibility_timeout
+from agentc.runtime.machine.process import STOPPING
+from agentc.runtime.store.file_system import await_published, visibility_timeout
 from agentc.text import counted
 
 DRIVER_LOG = "snakemake.log"

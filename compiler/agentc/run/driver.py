@@ -17,7 +17,8 @@ from agentc.placement.profile import SLURM, Profile
 from agentc.program.child import die_with_parent
 from agentc.run.slurm_ends import ENDS
 from agentc.run.slurm_queue import PREFIX, SubmitLimit
-from agentc.runtime.machine import process, scratch
+from agentc.runtime.machine import process
+from agentc.runtime.software import variables
 from agentc.runtime.store.layout import StoreLayout
 
 STORE_FLAGS = (
@@ -123,7 +124,7 @@ class Driver:
         environ: Mapping[str, str] = os.environ
         if scratch_folder is not None:
             scratch_folder.mkdir(parents=True, exist_ok=True)
-            environ = scratch.moved_to(str(scratch_folder), os.environ)
+            environ = variables.moved_to(str(scratch_folder), os.environ)
 
         def bind_to_parent() -> None:
             # A shell's background job ignores INT, and would hand that down to all jobs.

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentc.runtime.machine import process
-from agentc.runtime.store.claim import ObjectLock
 from agentc.runtime.store.layout import MANIFEST, StoreLayout
+from agentc.runtime.store.object_lock import ObjectLock
 from agentc.store.presence import staged_names
 
 

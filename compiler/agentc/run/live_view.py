@@ -16,7 +16,7 @@ from rich.text import Text
 from agentc.run import wording
 from agentc.run.fold_jobs import FoldedJobs, fold_jobs, stage_path
 from agentc.run.observe import JobSnapshot
-from agentc.runtime.machine.terminal import unguarded
+from agentc.runtime.machine.output_filters import unguarded
 from agentc.text import counted, duration, shown_time
 
 _STYLES = {

@@ -15,12 +15,11 @@ from agentc.program.job import read_json
 from agentc.run.ending_record import SlurmEnding, read_dated, read_ending
 from agentc.run.waiting_record import NOTHING, Waiting, WaitingJobs
 from agentc.runtime.health import findings, stage_facts
-from agentc.runtime.machine.stopping import says_stopped
-from agentc.runtime.machine.terminal import printable
+from agentc.runtime.machine.output_filters import printable
+from agentc.runtime.machine.process import says_stopped
 from agentc.runtime.servers.server_log import last_lines
+from agentc.runtime.store.file_system import full_disk_hint, now_at
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.trouble import full_disk_hint
-from agentc.runtime.store.visible import now_at
 from agentc.store.presence import listed_names, staged_names
 
 State = Literal[

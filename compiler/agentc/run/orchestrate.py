@@ -45,19 +45,17 @@ from agentc.run.scratch import remove_leftovers, removed_scratch
 from agentc.run.servers import ServerWatch
 from agentc.run.time_left import TimeLeft
 from agentc.run.waiting_record import NOTHING, WaitingRecord, waiting_record
-from agentc.runtime.machine.stopping import StoppedError, stoppable
+from agentc.runtime.machine.process import StoppedError, stoppable
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import SoftwareEnvironmentError
-from agentc.runtime.store.trouble import explain, failing, is_of_disk, writing
+from agentc.runtime.store.file_system import explain, failing, is_of_disk, writing
 from agentc.software.build import build_all
-from agentc.software.needed import Needed
-from agentc.store.in_use import plan_in_use
-from agentc.store.paths import RunFolder
-from agentc.store.variant import variant_of
+from agentc.software.requirements import Needed
+from agentc.store.paths import RunFolder, variant_of
+from agentc.store.run_history import plan_in_use
 from agentc.text import counted, print_wrapped, terminal_width
-from agentc.tracking.attend import Trackers, trackers_beside
-from agentc.tracking.chosen import ChosenTracker
-from agentc.tracking.process import Followed
+from agentc.tracking.choice import ChosenTracker
+from agentc.tracking.trackers import Followed, Trackers, trackers_beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

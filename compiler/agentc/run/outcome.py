@@ -12,11 +12,11 @@ from agentc.program.job import read_json
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
 from agentc.run.wording import FULL_DISK, details, sentence
-from agentc.runtime.health import findings, shown, stage_facts
+from agentc.runtime.health import finding_lines, findings, stage_facts
 from agentc.runtime.servers.server_log import last_lines
+from agentc.runtime.store.file_system import full_disk_hint
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import attempt_begins
-from agentc.runtime.store.trouble import full_disk_hint
 from agentc.text import fitted, wrapped
 
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
@@ -143,7 +143,7 @@ def health(document: Document, layout: StoreLayout, more: str) -> list[str]:
     stages = [
         stage_facts(str(job["id"]), read_json(layout.manifest(object_of(job)))) for job in done
     ]
-    return shown(findings(stages), more)
+    return finding_lines(findings(stages), more)
 
 
 def report_path(document: Document, layout: StoreLayout) -> Path | None:

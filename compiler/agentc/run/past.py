@@ -17,8 +17,8 @@ from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.kinds.field import Json
 from agentc.plan.render import read_document
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.known_runs import known_runs, read_history
 from agentc.store.paths import RunFolder, run_names
+from agentc.store.run_history import list_runs, read_history
 
 
 class UnknownRunError(CommandError):
@@ -75,7 +75,7 @@ def path_before(layout: StoreLayout, document: Mapping[str, Any]) -> Path | None
         return own
     name = str(document["name"])
     return next(
-        (run.folder.last_plan for run in known_runs(layout) if run.variant.name == name), None
+        (run.folder.last_plan for run in list_runs(layout) if run.variant.name == name), None
     )
 
 
@@ -88,7 +88,7 @@ def find_past(layout: StoreLayout, reference: str) -> dict[str, Json]:
     known = run_names(layout)
     if name not in known and not at:
         # A name alone: the latest of its variants.
-        same = (run.label for run in known_runs(layout) if run.variant.name == name)
+        same = (run.label for run in list_runs(layout) if run.variant.name == name)
         name = next(same, name)
     if name not in known:
         hint = did_you_mean(name, known) or f"there are {listed(known) or 'none'}"

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from agentc.runtime.store.claim import FLOCK_VARIABLE, NO_FLOCK
+from agentc.runtime.store.file_system import visibility_timeout
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.visible import visibility_timeout
+from agentc.runtime.store.object_lock import FLOCK_VARIABLE, NO_FLOCK
 from agentc.store.paths import plans_folder
 
 _LOCK = ".run.lock"

@@ -18,11 +18,10 @@ from agentc.plan.work import Work, object_of
 from agentc.program.job import read_json
 from agentc.run.commit import commit_of
 from agentc.run.past import keep_plan, plan_digest, read_plan_text
+from agentc.runtime.store.file_system import explain
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.trouble import explain
-from agentc.store.in_use import plan_uses
-from agentc.store.known_runs import read_history
 from agentc.store.paths import RunFolder
+from agentc.store.run_history import plan_uses, read_history
 
 
 class Record:

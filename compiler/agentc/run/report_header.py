@@ -17,8 +17,7 @@ from agentc.plan.work import Document
 from agentc.program.job import read_json
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.stopping import round_lines, rounds_so_far
-from agentc.store.paths import RunFolder, plans_folder
-from agentc.store.variant import value_text, variant_of
+from agentc.store.paths import RunFolder, plans_folder, value_text, variant_of
 from agentc.text import some
 
 _LIST_END = "</dl>"

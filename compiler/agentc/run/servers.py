@@ -1,5 +1,5 @@
 """Shared servers of a run, as `agentc run` sees them: what they do, why they failed, and that none
-is left. Neighbour: `agentc.runtime.servers.server_folder` (their files)."""
+is left. Neighbour: `agentc.runtime.servers.shared_server_files` (their files)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from agentc.plan.work import Document
 from agentc.run.ending_record import read_dated
 from agentc.run.observe import clock_ahead
-from agentc.runtime.servers.server_folder import CopyFolder, ServerFolder
-from agentc.runtime.servers.server_launch import end_unused, locked
+from agentc.runtime.servers.shared_server_files import CopyFolder, ServerFolder
+from agentc.runtime.servers.shared_server_launch import end_unused, locked
 from agentc.runtime.store.layout import StoreLayout
 
 _END_S = 15.0

@@ -12,10 +12,10 @@ from typing import Any
 from agentc.plan.work import Work, object_of
 from agentc.program.job import read_json
 from agentc.run.ending_record import SlurmEnding, write_ending
-from agentc.runtime.machine.scontrol import is_away
+from agentc.runtime.machine.slurm_nodes import is_away
 from agentc.runtime.servers.server_log import last_lines
+from agentc.runtime.store.file_system import refresh
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.visible import refresh
 
 OUT_OF_TIME = "OUT_OF_TIME"
 """For SLURM such a job has FAILED; its own status file says that it stopped before its limit."""

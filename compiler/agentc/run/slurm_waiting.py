@@ -12,7 +12,7 @@ from agentc.run.slurm_endings import Ending, ids_of
 from agentc.run.slurm_queue import QueueState
 from agentc.run.slurm_reasons import hint, numbers_text, why_never
 from agentc.run.waiting_record import SUSPENDED, Waiting, WaitingRecord
-from agentc.runtime.servers.server_folder import ServerFolder
+from agentc.runtime.servers.shared_server_files import ServerFolder
 from agentc.text import and_more, counted, duration
 
 _SAID_AFTER_S = (60.0, 600.0, 3600.0, 6 * 3600.0)

@@ -19,7 +19,7 @@ from agentc.run.slurm_ends import EndsFile
 from agentc.run.slurm_queue import QueueState
 from agentc.run.slurm_waiting import Explain, WaitingNews
 from agentc.run.waiting_record import WaitingRecord
-from agentc.runtime.store.visible import refresh
+from agentc.runtime.store.file_system import refresh
 
 LOOK_S = 10.0
 _RHYTHM = ((60.0, LOOK_S), (600.0, 30.0), (3600.0, 60.0))

@@ -6,7 +6,7 @@ import time
 
 from agentc.run.observe import JobSnapshot
 from agentc.run.waiting_record import SUSPENDED, Waiting
-from agentc.runtime.machine.stopping import STOPPED
+from agentc.runtime.machine.process import STOPPED
 from agentc.text import duration
 
 STATE_WORDS = {

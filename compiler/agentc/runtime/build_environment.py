@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentc.runtime.software.environment import SoftwareEnvironmentError, ensure_environment
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 

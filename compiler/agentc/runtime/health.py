@@ -86,7 +86,7 @@ def findings(stages: Sequence[StageFacts]) -> list[HealthFinding]:
     ]
 
 
-def shown(found: Sequence[HealthFinding], more: str) -> list[str]:
+def finding_lines(found: Sequence[HealthFinding], more: str) -> list[str]:
     """Lines for people: the first findings, and how many more there are, which `more` shows."""
     lines = [each.line for each in found[:MOST_SHOWN]]
     if len(found) > MOST_SHOWN:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program.child import die_with_parent
-from agentc.runtime.machine import scratch
-from agentc.runtime.machine.terminal import guarded_output
+from agentc.runtime.machine.output_filters import guarded_output
+from agentc.runtime.software import variables
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanError, PlanFile
 
@@ -29,7 +29,7 @@ _OPTIONS = ("--plan", "--store", "--job", "--session", "--asked", "--parent")
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 published (by this wrapper or another), 1 failed, 2 wrong command line, 75 to
     be run again (out of time, or the claim was lost), 128+n ended by signal n."""
-    scratch.restore()
+    variables.restore()
     with guarded_output():
         return _main(argv)
 
@@ -68,11 +68,11 @@ def _work(
     options: dict[str, str],
 ) -> int:
     # Imported late: a wrapper that finds its object in the store is done in half the time.
-    from agentc.runtime.machine.stopping import StoppedError
+    from agentc.runtime.machine.process import StoppedError
     from agentc.runtime.software.environment import SoftwareEnvironmentError
-    from agentc.runtime.store.claim import LostClaimError
-    from agentc.runtime.store.modes import adopt_umask
-    from agentc.runtime.unit import Wrapper
+    from agentc.runtime.store.layout import adopt_umask
+    from agentc.runtime.store.object_lock import LostClaimError
+    from agentc.runtime.wrapper import Wrapper
 
     # Snakemake tells its number: when it was killed while this Python started, whoever is the
     # parent by now is another one, and would be taken for the right one.

@@ -32,15 +32,17 @@ _GPU = ("gpu", "gpu_model", "gres")
 _UNSAID = object()
 
 
-def asked_of(job: Job) -> Mapping[str, Any]:
+def placement_request(job: Job) -> Mapping[str, Any]:
     """What the spec's `placement:` says of a job, by name."""
     return job.get("asked") or {}
 
 
-def most_asked(name: str, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
+def largest_request(name: str, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
     """What the spec says of jobs that run as one, with its place: the most that a member asks
     for, of names the first."""
-    found: list[Mapping[str, Any]] = [asked_of(j)[name] for j in jobs if name in asked_of(j)]
+    found: list[Mapping[str, Any]] = [
+        placement_request(j)[name] for j in jobs if name in placement_request(j)
+    ]
     if not found:
         return None
     return found[0] if isinstance(found[0]["value"], str) else max(found, key=lambda a: a["value"])
@@ -58,10 +60,10 @@ def is_local(rule: str, jobs: Sequence[Job], forced: Any, usual: Any) -> tuple[b
     `forced` and `usual` are what the profile sets for the rule and for all (None: nothing)."""
     if forced is not None:
         return _is_true(forced), f"set-resources {rule}: {LOCAL}"
-    asked = [asked_of(job)[LOCAL] for job in jobs if LOCAL in asked_of(job)]
+    asked = [placement_request(job)[LOCAL] for job in jobs if LOCAL in placement_request(job)]
     if asked:
         line = f":{asked[0]['line']}" if asked[0].get("line") else ""
-        rest = [job.get(LOCAL) for job in jobs if LOCAL not in asked_of(job)]
+        rest = [job.get(LOCAL) for job in jobs if LOCAL not in placement_request(job)]
         found = all(each["value"] for each in asked) and all(rest)
         return found, f"{asked[0]['file']}{line}"
     if usual is not None and not _is_true(usual):  # a yes would be for trainings, too
@@ -95,7 +97,7 @@ class RuleResources:
     def of_rule(self, rule: str, work: Mapping[str, Sequence[Job]]) -> dict[str, Any]:
         """A function for each resource that some job of the rule asks for; only of these, so that
         a profile's defaults hold otherwise. `work` are the jobs behind each key."""
-        names = {name for jobs in work.values() for job in jobs for name in asked_of(job)}
+        names = {name for jobs in work.values() for job in jobs for name in placement_request(job)}
         if any(memory_needed(jobs) for jobs in work.values()):
             names.add("mem_mb")
         forced = self._forced_of(rule)
@@ -117,7 +119,9 @@ class RuleResources:
         def cpus(wildcards: Any, **given: Any) -> Any:
             server = servers[wildcards.key]
             usual = self._usual_of("cpus_per_task", wildcards, given)
-            return (None if "cpus" in asked_of(server) else usual) or server["resources"]["cpus"]
+            return (None if "cpus" in placement_request(server) else usual) or server["resources"][
+                "cpus"
+            ]
 
         work = {key: [server] for key, server in servers.items()}
         return {**self.of_rule("server", work), "cpus_per_task": cpus}
@@ -169,7 +173,7 @@ def _said(
     """What the spec says: a value, None for nothing at all, or _UNSAID."""
 
     def ask(name: str) -> Any:
-        found = most_asked(name, jobs)
+        found = largest_request(name, jobs)
         return None if found is None else found["value"]
 
     if resource in _GPU:

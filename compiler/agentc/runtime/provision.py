@@ -1,6 +1,6 @@
 """Provision: the software and the servers of a unit's jobs, ready before their programs start.
 
-Neighbours: `unit.py` (the user), `unit_devices.py` (who sees which GPU), `servers/lease.py`.
+`wrapper.py` uses it; `unit_devices.py` says which process sees which GPU.
 """
 
 from __future__ import annotations
@@ -10,26 +10,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentc.runtime.job_run import JobRun
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.member import JobRun
-from agentc.runtime.servers import lease
+from agentc.runtime.servers import own_server
 from agentc.runtime.servers.job_leases import (
     InsideLease,
     PlannedLease,
-    asked_roles,
     caller_secrets,
+    needed_roles,
     program_of,
 )
-from agentc.runtime.servers.server_copies import ServerCopies
-from agentc.runtime.servers.shared_lease import SharedLease, SharedServers, await_ready
+from agentc.runtime.servers.own_server import ServerCopies
+from agentc.runtime.servers.shared_server import SharedServer, SharedServers, await_ready
 from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
-from agentc.runtime.store.plan_file import PlanFile
+from agentc.runtime.store.plan_file import PlanFile, module_of
 from agentc.runtime.store.staging import Staging
 from agentc.runtime.unit_devices import DeviceViews, UnitDevices
 
-AnyLease = lease.LeasedServer | SharedLease
+AnyLease = own_server.OwnServer | SharedServer
 _Pythons = Mapping[str, tuple[Path, dict[str, Any]]]
 
 
@@ -89,7 +88,7 @@ class Provision:
                     known[each.identity] = ServerCopies(copies) if len(copies) > 1 else copies[0]
                     leases += copies
                 member.leases.append(known[each.identity])
-            if asked_roles(member.job):
+            if needed_roles(member.job):
                 self._link(member, known)
         self._start(leases, members)
         return leases
@@ -101,7 +100,7 @@ class Provision:
                 continue
             asking = known[each.identity]
             for one in asking.copies if isinstance(asking, ServerCopies) else [asking]:
-                if isinstance(one, lease.LeasedServer):
+                if isinstance(one, own_server.OwnServer):
                     one.needs = {other.role: known[other.identity] for other in each.needed}
 
     def _prepare(self, member: JobRun, pythons: _Pythons, code: Path, views: DeviceViews) -> None:
@@ -129,7 +128,7 @@ class Provision:
         pythons: _Pythons,
         code: Path,
         views: DeviceViews,
-    ) -> list[lease.LeasedServer]:
+    ) -> list[own_server.OwnServer]:
         """A server that the job starts, in all its copies; or somebody else's endpoint."""
         own = environment.resolve_secrets(planned.secrets)
         python: list[str] = []
@@ -145,14 +144,14 @@ class Provision:
         served = [self._layout.data(name) for name in planned.served[:1]]
         for number, shown in enumerate(views.server(planned.identity)):
             name = planned.identity + str(number or "")
-            server = lease.LeasedServer(
+            server = own_server.OwnServer(
                 planned.spec,
                 python=python,
                 variables={**variables, **shown},
                 model=served[0] if served else None,
                 folder=self._staging.path,
                 logs=self._staging.logs,
-                name=lease.distinct_name(planned.role, name, self._names),
+                name=own_server.distinct_name(planned.role, name, self._names),
             )
             if python:
                 self._names.add(server.name)
@@ -168,14 +167,14 @@ class Provision:
                 place.status("leases", message)
 
         # First those that may have to wait in a queue.
-        others = [one for one in leases if isinstance(one, SharedLease)]
+        others = [one for one in leases if isinstance(one, SharedServer)]
         if others:
             await_ready(others, self._supervisor, report)
-        own_ones = [one for one in leases if isinstance(one, lease.LeasedServer)]
+        own_ones = [one for one in leases if isinstance(one, own_server.OwnServer)]
         if own_ones:
             # Some start for minutes: where to look meanwhile.
             report(", ".join(f"{one.role}: {one.log}" for one in own_ones))
-            lease.start_all(own_ones, self._supervisor)
+            own_server.start_all(own_ones, self._supervisor)
 
     def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> set[str]:
         """Names of the software environments of programs and servers that have GPUs."""
@@ -191,7 +190,11 @@ class Provision:
         if not names:
             return
         # Imported late: few jobs have GPUs, and every one would pay for it.
-        from agentc.runtime.software.cuda import driver_fault, driver_version, environment_cuda
+        from agentc.runtime.software.host_requirements import (
+            driver_fault,
+            driver_version,
+            environment_cuda,
+        )
 
         driver = driver_version()
         for name in sorted(names):
@@ -220,7 +223,7 @@ class Provision:
             if record.get("container"):
                 continue
             # Imported late: few jobs need a compiler.
-            from agentc.runtime.software.compiling import compiler_fault, compiles
+            from agentc.runtime.software.host_requirements import compiler_fault, compiles
 
             package = compiles(text, name in gpus, words[name])
             if package is not None:

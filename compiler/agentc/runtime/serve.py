@@ -17,14 +17,15 @@ from pathlib import Path
 from types import FrameType
 
 from agentc.program.child import die_with_parent
-from agentc.runtime.machine import process, prologue, scratch
+from agentc.runtime.machine import allocation, process
 from agentc.runtime.machine.device_lease import StartGate, one_at_a_time
-from agentc.runtime.machine.devices import DevicesError
-from agentc.runtime.machine.terminal import guarded_output
-from agentc.runtime.servers import server_launch
-from agentc.runtime.servers.lease import LeaseError
-from agentc.runtime.servers.server_folder import LeaseRenewal, ServerFolder
-from agentc.runtime.servers.shared_lease import SharedLease
+from agentc.runtime.machine.hardware import DevicesError
+from agentc.runtime.machine.output_filters import guarded_output
+from agentc.runtime.servers import shared_server_launch
+from agentc.runtime.servers.own_server import LeaseError
+from agentc.runtime.servers.shared_server import SharedServer
+from agentc.runtime.servers.shared_server_files import LeaseRenewal, ServerFolder
+from agentc.runtime.software import variables
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanError, PlanFile
 
@@ -42,7 +43,7 @@ class _ToldToStopError(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 failed, 128+n ended by signal n."""
-    scratch.restore()
+    variables.restore()
     with guarded_output():
         return _main(argv)
 
@@ -54,7 +55,7 @@ def _main(argv: Sequence[str] | None) -> int:
         plan = PlanFile(Path(options.plan).absolute())
         server = plan.server(options.server)
         if options.what == "host":
-            from agentc.runtime.servers.server_host import Host
+            from agentc.runtime.servers.shared_server_host import Host
 
             across = options.address == "node"
             return Host(layout, plan, server, options.copy, across, options.gpus).run()
@@ -66,7 +67,7 @@ def _main(argv: Sequence[str] | None) -> int:
     except (
         PlanError,
         LeaseError,
-        server_launch.ServerLaunchError,
+        shared_server_launch.ServerLaunchError,
         DevicesError,
         OSError,
     ) as error:
@@ -93,7 +94,7 @@ def _up(
     options: argparse.Namespace,
 ) -> int:
     if options.executor not in EXECUTORS:
-        raise server_launch.ServerLaunchError(
+        raise shared_server_launch.ServerLaunchError(
             "the server {} has `scope: shared`, and agentc submits shared servers to SLURM only: "
             "by `executor: {}` it would start on this submit host. Set `scope: job`: each job, or "
             "session of jobs, then starts the server on its node".format(
@@ -105,16 +106,16 @@ def _up(
         signal.signal(number, _stop)
     resources = dict(word.split("=", 1) for word in options.resource)
     slurm = options.executor == "slurm"
-    gpus = (prologue.number(resources.get("gpu")) or 0) if options.executor == "local" else None
-    launch = server_launch.describe_launch(
+    gpus = (allocation.number(resources.get("gpu")) or 0) if options.executor == "local" else None
+    launch = shared_server_launch.describe_launch(
         plan.path,
         layout,
         options.server,
-        server_launch.sbatch_options(resources) if slurm else None,
+        shared_server_launch.sbatch_options(resources) if slurm else None,
         across=options.executor != "local",
         gpus=gpus,
     )
-    lease = SharedLease(folder.server["lease"], folder, renewal)
+    lease = SharedServer(folder.server["lease"], folder, renewal)
     folder.prepare()
     renewal.begin()
     done = False
@@ -126,7 +127,7 @@ def _up(
     finally:
         renewal.end(keep=done)
         if not done:
-            server_launch.end_unused(folder, layout)
+            shared_server_launch.end_unused(folder, layout)
     return 0
 
 
@@ -134,7 +135,7 @@ def _start_until_ready(
     layout: StoreLayout,
     folder: ServerFolder,
     launch: Mapping[str, object],
-    lease: SharedLease,
+    lease: SharedServer,
     renewal: LeaseRenewal,
     gate: StartGate,
 ) -> None:
@@ -167,9 +168,11 @@ def _launch(
     reported = False
     while True:
         try:
-            server_launch.ensure(layout, folder, launch, renewal.now(), failed_too=failed_too)
+            shared_server_launch.ensure(
+                layout, folder, launch, renewal.now(), failed_too=failed_too
+            )
             return
-        except server_launch.SlurmAwayError as error:
+        except shared_server_launch.SlurmAwayError as error:
             if not reported:
                 print(f"agentc: {error}\nwaiting until it answers", file=sys.stderr, flush=True)
             reported = True
@@ -181,7 +184,7 @@ def _leave_to_keeper(folder: ServerFolder, options: argparse.Namespace) -> None:
     argv = [sys.executable, "-m", "agentc.runtime.serve", "keep", "--plan", options.plan]
     argv += ["--store", options.store, "--server", options.server, "--lease", options.lease]
     argv += ["--run", str(options.run)]
-    server_launch.detached(argv, folder.path / "keep.log")
+    shared_server_launch.detached(argv, folder.path / "keep.log")
 
 
 def _keep(
@@ -196,7 +199,7 @@ def _keep(
             time.sleep(_WATCH_S)
     finally:
         renewal.end()
-        server_launch.end_unused(folder, layout)
+        shared_server_launch.end_unused(folder, layout)
     return 0
 
 

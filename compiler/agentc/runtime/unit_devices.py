@@ -1,6 +1,5 @@
 """The GPUs of one unit of work: leased on this machine, or given by a cluster's queue, and who of
-the unit's processes sees which. Neighbours: `machine/device_lease.py`, `machine/device_shares.py`,
-`unit.py` (the user). docs/design/devices.md.
+the unit's processes sees which. docs/design/devices.md has the reasons.
 """
 
 from __future__ import annotations
@@ -9,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentc.lease_roles import is_model_server
-from agentc.runtime.machine import devices, prologue
-from agentc.runtime.machine.device_shares import (
+from agentc.runtime.machine import allocation, hardware
+from agentc.runtime.machine.hardware import (
     DeviceTaker,
     TooFewDevicesError,
     divide,
@@ -38,7 +37,7 @@ def node_server_gpus(
     """GPUs of each server that the jobs of this machine share, by its id, where the jobs have some:
     it outlives the job that starts it, so the job's own servers and programs never see them."""
     found: dict[str, int] = {}
-    count = prologue.number(asked.get("gpu")) or 0
+    count = allocation.number(asked.get("gpu")) or 0
     for name, taker in (each for job in jobs for each in shared_takers(job)):
         if plan.server(name)["scope"] == "node":
             whole = count if is_model_server(taker.role) else 0
@@ -48,11 +47,11 @@ def node_server_gpus(
     return found
 
 
-def left_to_check(asked: Mapping[str, str], environ: Variables) -> dict[str, str]:
+def unleased_request(asked: Mapping[str, str], environ: Variables) -> dict[str, str]:
     """What the prologue has to look at: GPUs of this machine are counted when they are leased."""
     found = {name: each for name, each in asked.items() if name != SUBMITTED}
-    ours = "SLURM_JOB_ID" not in environ or devices.GPUS_VARIABLE in environ
-    if SUBMITTED not in asked and ours and devices.may_have_gpus(environ):
+    ours = "SLURM_JOB_ID" not in environ or hardware.GPUS_VARIABLE in environ
+    if SUBMITTED not in asked and ours and hardware.may_have_gpus(environ):
         found.pop("gpu", None)
     return found
 
@@ -77,19 +76,19 @@ class UnitDevices:
         self._set_apart: dict[str, Variables] = {}
         self._lease: DeviceLease | None = None
         self.submitted = SUBMITTED in asked
-        several = prologue.number(asked.get("nodes")) or 1
-        count = prologue.number(asked.get("gpu")) or 0
+        several = allocation.number(asked.get("nodes")) or 1
+        count = allocation.number(asked.get("gpu")) or 0
         if self.submitted:
-            self._requested = _granted(prologue.gpus_on_node(asked, several), environ)
+            self._requested = _granted(allocation.gpus_on_node(asked, several), environ)
             if count and several == 1:
                 self._take_granted(environ, of_node or {})
             return
         if not count:
-            if devices.may_have_gpus(environ):
+            if hardware.may_have_gpus(environ):
                 self._names = []
             return
-        there = devices.machine_devices(environ)
-        if not devices.gpus_hidden(environ):
+        there = hardware.machine_devices(environ)
+        if not hardware.gpus_hidden(environ):
             self._requested = count - elsewhere
         if there:
             self._numbered = True
@@ -97,13 +96,13 @@ class UnitDevices:
             # Imported late: most jobs ask for none, and every one would pay for it.
             from agentc.runtime.machine.device_lease import DeviceLease, assert_enough, lock_folder
 
-            if environ.get(prologue.MODE_VARIABLE) == "warn":
+            if environ.get(allocation.MODE_VARIABLE) == "warn":
                 count = min(count, len(there))
             # What a server of the node takes has to be there as well.
             assert_enough(count, there)
             if count > elsewhere:
                 self._lease = DeviceLease(there, count - elsewhere, what, lock_folder(environ))
-        elif environ.get(devices.GPUS_VARIABLE):
+        elif environ.get(hardware.GPUS_VARIABLE):
             self._names = []
 
     @property
@@ -142,7 +141,7 @@ class UnitDevices:
     def divide(self, servers: Mapping[str, DeviceTaker]) -> DeviceViews:
         """What each of the unit's own servers, and its programs, see. Raises DevicesError."""
         if self._unclear and _takers(servers, self._requested) + len(self._set_apart) > 1:
-            raise devices.DevicesError(_UNCLEAR % (self._unclear, self._requested))
+            raise hardware.DevicesError(_UNCLEAR % (self._unclear, self._requested))
         if not self._names and not self._set_apart:
             shown = {} if self._names is None else self._shown(())
             # Which they are is not known here: a queue gave them, on several nodes say.
@@ -164,7 +163,7 @@ class UnitDevices:
             if self.submitted and takers == 1:
                 return DeviceViews({}, {})
             others = ", beside those of servers with `scope: node`" if self._set_apart else ""
-            raise devices.DevicesError(str(error) + others) from None
+            raise hardware.DevicesError(str(error) + others) from None
         return DeviceViews(
             self._shown(left),
             {name: list(map(self._shown, own)) for name, own in given.items()},
@@ -183,9 +182,9 @@ class UnitDevices:
     def _take_granted(self, environ: Variables, of_node: Mapping[str, int]) -> None:
         """The GPUs that a queue gave: those that it lists, else those of the node where it shows as
         many as were requested. Those of servers of the node are set apart."""
-        names = devices.visible_devices(environ)
+        names = hardware.visible_devices(environ)
         if names is None:
-            there = devices.machine_devices(environ)
+            there = hardware.machine_devices(environ)
             if len(there) != self._requested:
                 self._unclear = len(there)
                 self._set_apart = {name: {} for name in of_node} if there else {}
@@ -195,7 +194,7 @@ class UnitDevices:
             return
         for name, count in of_node.items():
             if len(names) < count:
-                raise devices.DevicesError(
+                raise hardware.DevicesError(
                     "the queue gave %d GPUs, and the server %s takes %d beside others of this job"
                     % (self._requested, name, count)
                 )
@@ -205,7 +204,7 @@ class UnitDevices:
         self._names = names
 
     def _shown(self, names: Sequence[str]) -> Variables:
-        return devices.visibility(names, self._numbered)
+        return hardware.visibility(names, self._numbered)
 
 
 class DeviceViews:
@@ -226,9 +225,9 @@ class DeviceViews:
 
 def _granted(count: int, environ: Variables) -> int:
     """GPUs that a queue gave of those requested: fewer only where the prologue accepts that."""
-    if environ.get(prologue.MODE_VARIABLE) != "warn":
+    if environ.get(allocation.MODE_VARIABLE) != "warn":
         return count
-    seen = prologue.visible_gpus(environ, list)
+    seen = allocation.visible_gpus(environ, list)
     return count if seen is None else min(count, int(seen[0]))
 
 

@@ -4,7 +4,7 @@ It is asked a line of JSON and answers one. The first opens the study: `file`, `
 `sampler`, `pruner`, `startup_trials`, `seed`, and `axes`, each with `choices`, `low`, `high`,
 `log`, `step`, `integer`; its answer holds the `trials` there are. Then come `{"do": ..., "with":
 [...]}`: `ask` [], `report` [number, round, value], `tell` [number, state, value or null, why].
-Neighbours: `study.py`, which asks; `agentc.tracking.process`, programs that are only listened to.
+Neighbours: `study.py`, which asks; `agentc.tracking.trackers`, programs that are only listened to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentc.backend_api.trackers import Searcher
 from agentc.exit_codes import EXIT_FAILED, CommandError
 from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout
-from agentc.software.needed import Needed
+from agentc.software.requirements import Needed
 
 _CPUS = 1
 _END_S = 10.0

@@ -1,6 +1,5 @@
 """Runs an environment's server for a person: its software built on first use, checked as a job's
-would be, until it is told to stop. Neighbours: `entry.py`; `agentc.runtime.servers.lease`, which
-starts it.
+would be, until it is told to stop. `agentc.runtime.servers.own_server` starts it.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any
 
 from agentc.backend_api import LeaseDraft
 from agentc.runtime.machine import process
-from agentc.runtime.machine.redact import Redactor
+from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.servers.job_leases import asker_secrets
-from agentc.runtime.servers.lease import LeasedServer, dead, death_message, end_all, start_all
+from agentc.runtime.servers.own_server import OwnServer, dead, death_message, end_all, start_all
 from agentc.runtime.software import environment
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.moved_programs import module_of
+from agentc.runtime.store.plan_file import module_of
 from agentc.serving.entry import EnvironmentEntry
 
 PORT_TAKEN = ("address already in use", "errno 98")
@@ -76,8 +75,8 @@ def hosted(
         variables.setdefault("AGENTC_SPEC_DIR", str(entry.directory.absolute()))
         (folder / "logs").mkdir()
 
-        def leased(spec: Mapping[str, Any]) -> LeasedServer:
-            return LeasedServer(
+        def leased(spec: Mapping[str, Any]) -> OwnServer:
+            return OwnServer(
                 spec,
                 python=environment.python_command(built, record, layout.root, code),
                 variables=variables,

@@ -17,9 +17,15 @@ from urllib.parse import unquote, urlsplit
 import tomllib
 
 from agentc.runtime.software.installer import find_uv
-from agentc.runtime.software.lock_hashes import name_of, whole_lines, without_hashes
-from agentc.runtime.software.lock_text import LockText, meets, read_lock_text
-from agentc.runtime.store.content import sha256_of
+from agentc.runtime.software.lock_text import (
+    LockText,
+    meets,
+    name_of,
+    read_lock_text,
+    whole_lines,
+    without_hashes,
+)
+from agentc.runtime.store.digests import sha256_of
 
 _PIN = re.compile(r"^\s*[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^\]]*\])?\s*==\s*([^\s;\\]+)")
 _ADDRESS = re.compile(r"^\s*[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^\]]*\])?\s*@\s*(\S+)")

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
-from agentc.runtime.software.build_variables import variables_for_engine, variables_for_pip
 from agentc.runtime.software.container import ContainerError, describe_image
 from agentc.runtime.software.environment import SoftwareEnvironmentError, python_command
 from agentc.runtime.software.installation import REQUIREMENTS
 from agentc.runtime.software.lock_text import LockText, normalised, read_lock_text
-from agentc.runtime.store.content import sha256_of
+from agentc.runtime.software.variables import variables_for_engine, variables_for_pip
+from agentc.runtime.store.digests import sha256_of
 from agentc.software.inventory import Installed
 
 _SHOWN = 5

@@ -1,20 +1,68 @@
-"""Which store, and where the records of runs lie beside its objects."""
+"""Variant: which experiment a plan is of: a name, a scale, and the params that were chosen.
+
+Run folders, reports and what `gc` keeps go by its label (docs/design/running.md).
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.modes import adopt_umask
-from agentc.runtime.store.trouble import writing
-from agentc.runtime.store.visible import file_system
-from agentc.store.variant import variant_of
+from agentc.runtime.store.file_system import mounted_file_system, writing
+from agentc.runtime.store.layout import StoreLayout, adopt_umask
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
+FULL = "full"
+"""What `--scale` calls the spec as it is written, where the spec declares no scale of that name."""
+_LONGEST = 120
+"""Characters of a label; file systems take 255 bytes, and other names are made of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """`chosen` are the params given with `-p` whose values are not their defaults."""
+
+    name: str
+    scale: str | None = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """`quickstart`, `quickstart@smoke`, `quickstart@smoke,seed=1`: for people, and safe as the
+        name of a folder. What had to be left out of it is told apart by a digest."""
+        pairs = sorted(self.chosen.items())
+        texts = [(name, value_text(value)) for name, value in pairs]
+        safe = [f"{name}={_UNSAFE.sub('_', text)}" for name, text in texts]
+        parts = ",".join([*([self.scale] if self.scale is not None else []), *safe])
+        label = f"{self.name}@{parts}" if parts else self.name
+        plain = all(text and not _UNSAFE.search(text) for _, text in texts)
+        if plain and len(label) <= _LONGEST:
+            return label
+        whole = json.dumps([self.name, self.scale, pairs], sort_keys=True)
+        return f"{label[:_LONGEST]}~{hashlib.sha256(whole.encode('utf-8')).hexdigest()[:8]}"
+
+
+def variant_of(document: Mapping[str, Any]) -> Variant:
+    """The variant that a plan (plan.json, decoded) is of."""
+    return Variant(
+        name=str(document["name"]),
+        scale=(document.get("experiment") or {}).get("scale"),
+        chosen=document.get("chosen") or {},
+    )
+
+
+def value_text(value: Any) -> str:
+    """A param's value, as `-p` takes it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
 
 STORE_VARIABLE = "AGENTC_STORE"
 DEFAULT = Path(".agentc") / "store"
@@ -32,7 +80,7 @@ def open_store(option: str | None) -> StoreLayout:
 
     Raises OSError when it cannot be made or written to, StoreUnusableError when not even read.
     """
-    root = look_into(option).root
+    root = readable_store(option).root
     with writing("results", root):
         _create(root)
         if not os.access(root, os.W_OK | os.X_OK):
@@ -48,7 +96,7 @@ def _create(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        kind, point = file_system(root)
+        kind, point = mounted_file_system(root)
         if error.errno == errno.ENOENT or kind in _OF_KERNEL:
             raise StoreUnusableError(
                 f"cannot create {root}: {kind or 'the file system'} at {point or '/'} takes no new "
@@ -61,7 +109,7 @@ class StoreUnusableError(Exception):
     """The store cannot be looked into; the message is for people."""
 
 
-def look_into(option: str | None) -> StoreLayout:
+def readable_store(option: str | None) -> StoreLayout:
     """The store by that rule, to be read; that there is none yet is no fault.
 
     Raises StoreUnusableError, here and not deep in a command, when it cannot be read."""

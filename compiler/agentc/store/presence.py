@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from agentc.runtime.store.file_system import refresh, visibility_timeout
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.visible import refresh, visibility_timeout
 
 _WORTH_REMEMBERING = 16
 """So many looks at single objects are cheaper than writing the index."""

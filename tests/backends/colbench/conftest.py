@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc.runtime.sandbox.probe import choose_box, probe, refusal
 from agentc_backends.environments.colbench.environment import ColBenchEnvironment, ColBenchShared
 from agentc_backends.environments.colbench.humans import Human, ScriptedHuman

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.backends.colbench.conftest import code_task
 
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests import suite
 from agentc_backends.environments.code_tests.calls import CallLimits, NurseryPool

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.backends.colbench.conftest import code_task
 
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc_backends.environments.colbench.judging import _PLACES, AnswerJudge
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 

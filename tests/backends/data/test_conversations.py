@@ -140,7 +140,7 @@ def test_one_list_or_one_object_a_line(tmp_path: Path) -> None:
 
 
 def digest_of(path: Path) -> str:
-    from agentc.runtime.store.content import content_digest
+    from agentc.runtime.store.digests import content_digest
 
     found = content_digest(path)
     assert found is not None

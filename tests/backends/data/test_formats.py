@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
 from agentc_backends.data.datasets.records import BOOKKEEPING, DataRecord, DatasetError
 

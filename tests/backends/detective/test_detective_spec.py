@@ -16,7 +16,7 @@ import pytest
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.plan.job import Job
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.environments.detective.backend import BACKEND
 from agentc_backends.environments.detective.settings import DETECTIVE
 from agentc_backends.software import TORCH

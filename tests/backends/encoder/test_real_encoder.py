@@ -21,8 +21,8 @@ from tests.support.by_hand_server import served
 from tests.support.patience import PATIENCE_S
 from tests.support.smoke import agentc, require_software
 
-from agentc.runtime.browser.box import NoBrowserError
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.browser.process import NoBrowserError
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.similarity import black_square, cosine
 from agentc_backends.environments.colbench.frontend.studio import PageStudio

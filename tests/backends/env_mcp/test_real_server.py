@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE_S
 from agentc.backend_api import load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.serving import served_checks
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.software import MCP
 
 pytestmark = pytest.mark.long

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 
 LOCK = Path(__file__).parents[1] / "environment_server" / "openenv.lock"
 ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from tests.support.patience import PATIENCE_S
 from agentc.backend_api import load_backends
 from agentc.conformance import BackendUnderTest, Bench, Skipped
 from agentc.conformance.serving import served_checks
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.environments.external.launch import read_launch, start
 from agentc_backends.environments.openenv.connection import OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment

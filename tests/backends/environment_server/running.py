@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.software import SCIWORLD
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentc.program.environment_account import OtherEnvironmentError, admit_inside, kept_in
+from agentc.program.job import OtherEnvironmentError, admit_inside, recorded_account
 from agentc.runtime.servers.job_leases import InsideLease, PlannedLease
 from agentc_backends.environments.corridor.environment import CorridorEnvironment
 from agentc_backends.environments.server.inside import InsideEnvironment
@@ -52,5 +52,5 @@ def test_another_one_leaves_nothing(tmp_path: Path) -> None:
 
 def test_parts_that_are_empty_in_older_records_are_not_kept() -> None:
     """So did shared servers of models write theirs, of which some may still run."""
-    assert kept_in({"url": "x", "served": {}}) == {}
-    assert kept_in({"served": {"name": "craft"}}) == {"served": {"name": "craft"}}
+    assert recorded_account({"url": "x", "served": {}}) == {}
+    assert recorded_account({"served": {"name": "craft"}}) == {"served": {"name": "craft"}}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from agentc.backend_api import EnvironmentBackend, OptionView
-from agentc.program.environment_account import demand_planned
+from agentc.program.job import check_planned
 from agentc_backends.environments.alfworld.backend import BACKEND as ALFWORLD
 from agentc_backends.environments.guessing_games.backend import GUESS_MY_CITY, TWENTY_QUESTIONS
 from agentc_backends.environments.server.program import opener_of, read_arguments
@@ -145,4 +145,4 @@ def test_the_program_serves_what_was_planned(
     lease = backend.lease(options)
     assert not options.refusals
     opener = opener_of(lease.program, lease.settings)
-    demand_planned(lease.expect, {"identity": opener().identity()})
+    check_planned(lease.expect, {"identity": opener().identity()})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 
 CONFIG = {
     "margin": 0.0,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentc.runtime.software.lock_hashes import lock_digest
+from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.software import SCIWORLD, TORCH
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.servers.lease import LeasedServer
+from agentc.runtime.servers.own_server import OwnServer
 from agentc.runtime.servers.server_log import describe_log, size_of
 from agentc_backends.servers.vllm.backend import CAUSES, NOISE
 
@@ -50,7 +50,7 @@ def test_the_cause_is_that_of_this_start(tmp_path: Path) -> None:
 
 def test_a_port_that_was_taken_is_recognised_in_this_start(tmp_path: Path) -> None:
     spec = {"role": "policy", "backend": "serve.vllm", "port": "held"}
-    server = LeasedServer(spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path)
+    server = OwnServer(spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path)
     server.log.write_bytes((LOGS / "port.log").read_bytes())
     assert server.port_was_taken()
     server.log_begins = size_of(server.log)

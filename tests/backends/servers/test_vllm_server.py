@@ -25,7 +25,7 @@ from agentc.backend_api import OptionView
 from agentc.plan.render import record
 from agentc.plan.tree import rank_commands
 from agentc.program.job import Job
-from agentc.runtime.machine.core_lease import CORES_VARIABLE, allowed_cores
+from agentc.runtime.machine.device_lease import CORES_VARIABLE, allowed_cores
 from agentc.runtime.servers import server_ranks
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy

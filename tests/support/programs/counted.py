@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program.job import load_job
-from agentc.runtime.store.holder import start_time
+from agentc.runtime.store.object_lock import start_time
 
 job = load_job()
 values = job.spec["config"]

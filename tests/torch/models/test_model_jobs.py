@@ -27,7 +27,7 @@ from tests.torch.trl.programs import run_program
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 from agentc_backends.data.chat.formats import format_named, render
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models import job_path

@@ -31,7 +31,7 @@ from tests.torch.trl.jobs import (
 from tests.torch.trl.programs import run_program
 
 from agentc.program.job import Job
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 from agentc_backends.agents.common.agreement import LARGEST_MEAN, compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.clients.leased import chat_client

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentc.program.environment_account import OtherEnvironmentError, admit_inside
+from agentc.program.job import OtherEnvironmentError, admit_inside
 from agentc_backends import clients
 from agentc_backends.agents.common.episode import Reply, Step, is_cut_by_context
 from agentc_backends.agents.common.failures import FatalError

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from agentc.program.job import Job, load_job, write_rows
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
 from agentc_backends.data.datasets.records import DatasetError, read_records
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from agentc.program.job import Job, load_job
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.checkpoint import CheckpointError, settle_libraries
 from agentc_backends.data.models.model_files import copy_model

@@ -17,7 +17,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.process import (
     BoxedLimits,

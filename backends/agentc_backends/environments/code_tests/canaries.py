@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentc.runtime.sandbox.kinds import environment
+from agentc.runtime.sandbox.boxes import environment
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc_backends.environments.code_tests.calls import (
     CallLimits,

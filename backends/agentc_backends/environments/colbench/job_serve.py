@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from agentc.runtime.sandbox.interpreter import NoInterpreterError
+from agentc.runtime.sandbox.boxes import NoInterpreterError
 from agentc.runtime.sandbox.probe import NoBoxError
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests.canaries import BrokenBoxError

@@ -18,12 +18,12 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
-from agentc.runtime.sandbox.interpreter import (
+from agentc.runtime.sandbox.boxes import (
     BoxedInterpreter,
+    CodeBox,
     NoInterpreterError,
     boxed_interpreter,
 )
-from agentc.runtime.sandbox.kinds import CodeBox
 from agentc.runtime.sandbox.probe import choose_box
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests.calls import CallLimits, Namespace, NurseryPool

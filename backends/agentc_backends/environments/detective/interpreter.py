@@ -26,7 +26,7 @@ from jericho import FrotzEnv
 from jericho.defines import ILLEGAL_ACTIONS
 from jericho.util import clean, get_subtree, recognized, verb_usage_count
 
-from agentc.program.imported import report
+from agentc.program.import_report import report
 from agentc_backends.environments.detective.commands import forbidden
 
 _MOST_BYTES = 1 << 20

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentc.program.child import die_with_parent
 from agentc.program.job import Job, each_row, load_job, read_json, write_json
-from agentc.program.no_network import NoNetworkError, refusing_network
+from agentc.program.seccomp import NoNetworkError, refusing_network
 from agentc_backends.user_files.layout import lay_out
 
 VARIABLE = "AGENTC_STAGE"

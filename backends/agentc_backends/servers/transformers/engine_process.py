@@ -21,7 +21,7 @@ import numpy
 import torch
 
 from agentc.program.child import die_with_parent
-from agentc.program.imported import report
+from agentc.program.import_report import report
 from agentc_backends.engine.decoding import Guide, Guides, stop_test
 from agentc_backends.engine.generation import (
     Action,

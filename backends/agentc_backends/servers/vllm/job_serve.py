@@ -1,6 +1,6 @@
 """What a vLLM server uses of its machine: cores, memory, temporary files. `job_serve.py` sets it up
 before vLLM is imported, which reads these variables once. Where compiled code is cached is said
-for all jobs (agentc.runtime.software.inherited).
+for all jobs (agentc.runtime.software.variables).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
-from agentc.program.imported import report_at_exit
-from agentc.runtime.machine.core_lease import CORES_VARIABLE
-from agentc.runtime.machine.prologue import memory_limit
+from agentc.program.import_report import report_at_exit
+from agentc.runtime.machine.allocation import memory_limit
+from agentc.runtime.machine.device_lease import CORES_VARIABLE
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.template_rendering import with_fixed_date
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from agentc.program.child import die_with_parent
-from agentc.runtime.machine import rendezvous
+from agentc.runtime.machine import slurm_nodes
 
 Decision = TypeVar("Decision")
 
@@ -52,13 +52,13 @@ def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
     processes = int(placement.get("processes") or 1)
     if processes == 1 or "LOCAL_RANK" in os.environ:
         return
-    launcher = rendezvous.VARIABLE in os.environ
+    launcher = slurm_nodes.VARIABLE in os.environ
     if launcher:
-        address, port, nodes = rendezvous.read_meeting(os.environ)
+        address, port, nodes = slurm_nodes.read_meeting(os.environ)
     else:
-        nodes = rendezvous.allocated_nodes(os.environ)
+        nodes = slurm_nodes.allocated_nodes(os.environ)
     if nodes > 1 and processes % nodes:
-        raise rendezvous.RendezvousError(
+        raise slurm_nodes.RendezvousError(
             f"{nodes} nodes cannot share {processes} processes equally: the profile or the cluster "
             "gave another number of nodes than the spec asks for"
         )
@@ -66,11 +66,11 @@ def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
     sys.stderr.flush()
     if nodes > 1 and not launcher:
         again = [sys.executable, "-m", module, job_file]
-        command = rendezvous.launcher_on_each_node(again, nodes, os.environ)
-        os.execve(command[0], command, rendezvous.launcher_variables(os.environ))
+        command = slurm_nodes.launcher_on_each_node(again, nodes, os.environ)
+        os.execve(command[0], command, slurm_nodes.launcher_variables(os.environ))
     where = ["--standalone"]
     if launcher:
-        rank = rendezvous.node_rank(os.environ)
+        rank = slurm_nodes.node_rank(os.environ)
         where = ["--nnodes", str(nodes), "--node-rank", str(rank)]
         where += ["--master-addr", address, "--master-port", str(port)]
     command = [sys.executable, "-m", "torch.distributed.run", *where]

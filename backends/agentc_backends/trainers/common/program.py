@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program.job import Job, load_job
-from agentc.runtime.machine.rendezvous import RendezvousError
+from agentc.runtime.machine.slurm_nodes import RendezvousError
 from agentc_backends.data.chat.formats import FormatError, NoRowsError, RowsError
 from agentc_backends.data.chat.rows import RowCounts
 from agentc_backends.data.models.checkpoint import (

@@ -1,6 +1,6 @@
 """The artifact of a run: the policy at its root, as any checkpoint, and beside it the run.
 
-Checked by `agentc.runtime.contracts.run_contract`. Neighbour: `job_online.py`.
+Checked by `agentc.runtime.contracts.model_contracts`. Neighbour: `job_online.py`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.passes.lowering.asked_servers import needless, undeclared_needs, wrongly_asked
 from agentc.plan.job import Lease
-from agentc.runtime.machine.device_shares import DeviceTaker
+from agentc.runtime.machine.hardware import DeviceTaker
 from agentc.source.files import OutsideError
 from agentc.source.text_checks import strip_forbidden
 

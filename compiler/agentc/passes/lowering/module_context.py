@@ -19,7 +19,7 @@ from agentc.kinds.field import Field, Json
 from agentc.lock.references import OutsideReferences
 from agentc.passes.finish import experiment_facts
 from agentc.passes.lowering.leases import ModuleLeases
-from agentc.runtime.store.content import OutsideLinkError, content_digest
+from agentc.runtime.store.digests import OutsideLinkError, content_digest
 from agentc.source.files import Boundary, OutsideError
 
 if TYPE_CHECKING:

@@ -13,8 +13,12 @@ from agentc.diagnostics.other_tools import names_no_lock
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Module
 from agentc.passes.unit import PassContext
-from agentc.runtime.software.lock_hashes import enumerated
-from agentc.runtime.software.lock_text import LockText, LockTextError, read_lock_text
+from agentc.runtime.software.lock_text import (
+    LockText,
+    LockTextError,
+    enumerate_names,
+    read_lock_text,
+)
 from agentc.source.files import VARIABLE, OutsideError
 
 _LARGEST = 1 << 20
@@ -59,7 +63,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
             if lock.unhashed:
                 context.sink.error(
                     "AGC675",
-                    f"the lock {own.file} has no hash for {enumerated(lock.unhashed)}",
+                    f"the lock {own.file} has no hash for {enumerate_names(lock.unhashed)}",
                     own.span,
                     notes=_of_local_builds(own.file, lock),
                     fix=f"`agentc env hash {own.file}` adds them",
@@ -115,8 +119,8 @@ def _of_local_builds(file: str, lock: LockText) -> tuple[str, ...]:
     if not local:
         return ()
     return (
-        f"PyPI has no {enumerated(local)}: let PIP_EXTRA_INDEX_URL name an index that has it, or "
-        f"`agentc env hash {file} --file WHEEL` its wheel",
+        f"PyPI has no {enumerate_names(local)}: let PIP_EXTRA_INDEX_URL name an index that has it, "
+        f"or `agentc env hash {file} --file WHEEL` its wheel",
         other_tools.NO_EXISTING_PYTHON,
     )
 

@@ -1,27 +1,95 @@
-"""A page's picture and the texts in it: in a browser that is started again when a page has hurt it.
+"""Texts of a page: where each stands, how large, in which colours. Measured in the browser.
 
-Scripts are off, whatever a page asks for is answered by a function of ours or refused, and each
-page has a tab of its own. Neighbours: `process.py`, `blocks.py` (the texts).
+The script calls methods by their prototypes: a page can give its parts the names of a document's.
 """
 
 from __future__ import annotations
 
 import base64
+import queue
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from agentc.runtime.browser.blocks import MEASURE, TextBlock, read_blocks
-from agentc.runtime.browser.box import BrowserBox
 from agentc.runtime.browser.devtools import (
     BrowserEndError,
     DevtoolsError,
     Event,
     LateReplyError,
 )
-from agentc.runtime.browser.process import BoxedBrowser, UseExceededError, start_browser
+from agentc.runtime.browser.process import BoxedBrowser, BrowserBox, UseExceededError, start_browser
+
+_MOST, _LONGEST = 1000, 500
+
+MEASURE = """(() => {
+  const of = (proto, name) => Object.getOwnPropertyDescriptor(proto, name).get;
+  const root = of(Document.prototype, "documentElement").call(document);
+  if (!root) return [];
+  const parent = of(Node.prototype, "parentElement"), text = of(Node.prototype, "textContent");
+  const colour = (value) => (value.match(/[0-9.]+/g) || []).map(Number);
+  const behind = (element) => {
+    for (let at = element; at; at = parent.call(at)) {
+      const found = colour(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] > 0) return found.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const out = [];
+  const walk = Document.prototype.createTreeWalker.call(document, root, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode()) && out.length < MOST; ) {
+    const said = text.call(node).replace(/\\s+/g, " ").trim();
+    if (!said) continue;
+    const range = Document.prototype.createRange.call(document);
+    range.selectNodeContents(node);
+    const box = range.getBoundingClientRect();
+    if (box.width < 1 || box.height < 1) continue;
+    const element = parent.call(node), style = getComputedStyle(element);
+    out.push([said.slice(0, LONGEST), box.x, box.y, box.width, box.height,
+              colour(style.color).slice(0, 3), behind(element), parseFloat(style.fontSize)]);
+  }
+  return out;
+})()""".replace("MOST", str(_MOST)).replace("LONGEST", str(_LONGEST))
+
+
+class TextBlock(NamedTuple):
+    """Pixels from the page's upper left; colours are red, green, blue, 0 to 255; `background` is
+    the nearest one behind the text."""
+
+    text: str
+    x: float
+    y: float
+    width: float
+    height: float
+    color: tuple[int, int, int]
+    background: tuple[int, int, int]
+    size: float
+
+
+def read_blocks(value: Any) -> tuple[TextBlock, ...]:
+    """Of what `MEASURE` gave. Raises ValueError, TypeError."""
+    return tuple(
+        TextBlock(
+            str(text),
+            float(x),
+            float(y),
+            float(width),
+            float(height),
+            _colour(color),
+            _colour(background),
+            float(size),
+        )
+        for text, x, y, width, height, color, background, size in value or ()
+    )
+
+
+def _colour(parts: Any) -> tuple[int, int, int]:
+    red, green, blue = (round(float(part)) for part in parts)
+    return red, green, blue
+
 
 WIDTH, WINDOW_HEIGHT, HEIGHT = 1280, 720, 8192
 """Pixels: of each picture, of the window that a page is laid out for, of the tallest picture."""
@@ -233,3 +301,79 @@ class _Page:
             responseHeaders=[{"name": "content-type", "value": kind}],
             body=base64.b64encode(content).decode(),
         )
+
+
+_Work = Callable[[Renderer], Any]
+
+
+class RenderPool:
+    """Up to `browsers` pages at a time; a browser starts with the first page that finds no other
+    idle."""
+
+    def __init__(
+        self,
+        answer: Answer = lambda url: None,
+        limits: RenderLimits | None = None,
+        browsers: int = 1,
+    ) -> None:
+        self._answer, self._limits, self._most = answer, limits, browsers
+        self._work: queue.Queue[tuple[_Work, Future[Any]] | None] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        self._renderers: list[Renderer] = []
+        self._lock = threading.Lock()
+        self._busy = 0
+
+    @property
+    def restarts(self) -> int:
+        """How often a page ended its browser, or one was old."""
+        return sum(each.restarts for each in self._renderers)
+
+    def render(self, html: str) -> Rendered:
+        """As `Renderer.render`, from any thread."""
+        found: Rendered = self._done(lambda renderer: renderer.render(html))
+        return found
+
+    def facts(self) -> dict[str, str]:
+        """Of one browser: they are alike. Raises NoBrowserError."""
+        found: dict[str, str] = self._done(lambda renderer: renderer.facts())
+        return found
+
+    def close(self) -> None:
+        """Ends the browsers; pages that wait are still rendered."""
+        with self._lock:
+            threads, self._threads = self._threads, []
+        for _ in threads:
+            self._work.put(None)
+        for thread in threads:
+            thread.join()
+
+    def _done(self, work: _Work) -> Any:
+        result: Future[Any] = Future()
+        with self._lock:
+            self._busy += 1
+            if len(self._threads) < min(self._busy, self._most):
+                thread = threading.Thread(target=self._serve, name="renderer", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        try:
+            self._work.put((work, result))
+            return result.result()
+        finally:
+            with self._lock:
+                self._busy -= 1
+
+    def _serve(self) -> None:
+        renderer = Renderer(self._answer, self._limits)
+        self._renderers.append(renderer)
+        try:
+            while True:
+                taken = self._work.get()
+                if taken is None:
+                    return
+                work, result = taken
+                try:
+                    result.set_result(work(renderer))
+                except BaseException as error:
+                    result.set_exception(error)
+        finally:
+            renderer.close()

@@ -1,8 +1,8 @@
 """Post-conditions of artifacts, by type; a job whose artifact breaks one publishes nothing.
 
 The file formats are those of docs/design/contracts.md, section 4. Rows are checked in
-`row_contracts`, search trees in `tree_contracts`, model directories in `checkpoint_contract`,
-hidden texts and critics in `critic_contracts`, tables in `table_contracts`.
+`row_contracts`, search trees in `tree_contracts`, turns in `turn_contracts`, models, critics and
+runs of RL in `model_contracts`, tables in `table_contracts`.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ CHECKS = {
     "SFTDataset": ("row_contracts", "check_conversations"),
     "SearchTrees": ("tree_contracts", "check_trees"),
     "PreferencePairs": ("row_contracts", "check_pairs"),
-    "PrivilegedInformation": ("critic_contracts", "check_privileged"),
+    "PrivilegedInformation": ("model_contracts", "check_privileged"),
     "Candidates": ("turn_contracts", "check_candidates"),
     "CandidateScores": ("turn_contracts", "check_scores"),
     "RewardedTurns": ("turn_contracts", "check_rewarded"),
-    "Checkpoint": ("checkpoint_contract", "check_checkpoint"),
-    "CriticCheckpoint": ("critic_contracts", "check_critic"),
-    "PolicyRun": ("run_contract", "check_run"),
-    "VisionEncoder": ("checkpoint_contract", "check_encoder"),
-    "TextEncoder": ("checkpoint_contract", "check_text_encoder"),
+    "Checkpoint": ("model_contracts", "check_checkpoint"),
+    "CriticCheckpoint": ("model_contracts", "check_critic"),
+    "PolicyRun": ("model_contracts", "check_run"),
+    "VisionEncoder": ("model_contracts", "check_encoder"),
+    "TextEncoder": ("model_contracts", "check_text_encoder"),
     "TaskScores": ("table_contracts", "check_task_scores"),
     "Metrics": ("table_contracts", "check_metrics"),
     "Comparison": ("table_contracts", "check_comparison"),

@@ -91,7 +91,7 @@ def message_findings(messages: Any, first: str | None = None) -> Iterator[str]:
     answers = ("user",) if first is None else ("user", "tool")
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or set(message) - _MARKS != {"role", "content"}:
-            yield "message %d: expected {role, content}, found %s" % (index, shown(message))
+            yield "message %d: expected {role, content}, found %s" % (index, abbreviated(message))
             return
         role = message["role"]
         if "loss" in message and (role != "assistant" or not isinstance(message["loss"], bool)):
@@ -157,18 +157,18 @@ def rows_of(artifact: Artifact, name: str) -> Iterator[tuple[int, Any]]:
                 yield number, f"not JSON: {error}"
                 continue
             if not isinstance(row, dict):
-                yield number, f"expected an object, found {shown(row)}"
+                yield number, f"expected an object, found {abbreviated(row)}"
                 continue
             name_of_row = row.get("id")
             if not isinstance(name_of_row, str) or not name_of_row:
-                yield number, f"id: expected text, found {shown(name_of_row)}"
+                yield number, f"id: expected text, found {abbreviated(name_of_row)}"
             elif name_of_row in ids:
                 yield number, f"id: {name_of_row!r} stands in row {ids[name_of_row]} already"
             else:
                 ids[name_of_row] = number
             task = row.get("task_id")
             if not isinstance(task, str) or not task:
-                yield number, f"task_id: expected text, found {shown(task)}"
+                yield number, f"task_id: expected text, found {abbreviated(task)}"
             elif task in forbidden:
                 yield number, f"task_id: {task!r} also occurs in the input {forbidden[task]}"
             yield number, row
@@ -196,17 +196,17 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
     end = row.get("end")
     failed = end == "error"
     if end not in ENDS:
-        yield "end", f"{shown(end)} is not one of {', '.join(ENDS)}"
+        yield "end", f"{abbreviated(end)} is not one of {', '.join(ENDS)}"
     # A prompt longer than the server's context leaves the agent no turn at all.
     yield from _conversation_findings(row, replies_required=end not in ("error", "overflow"))
     task, attempt = row.get("task_id"), row.get("attempt")
     expected = f"{task}#{attempt}"
     if not is_integer(attempt) or attempt < 0:  # type: ignore[operator]
-        yield "attempt", f"expected a number from 0, found {shown(attempt)}"
+        yield "attempt", f"expected a number from 0, found {abbreviated(attempt)}"
     elif row.get("id") != expected:
-        yield "id", f"expected {expected!r}, found {shown(row.get('id'))}"
+        yield "id", f"expected {expected!r}, found {abbreviated(row.get('id'))}"
     if not isinstance(row.get("success"), bool):
-        yield "success", f"expected true or false, found {shown(row.get('success'))}"
+        yield "success", f"expected true or false, found {abbreviated(row.get('success'))}"
     if failed:
         if row.get("reward") is not None:
             yield "reward", "an infrastructure error has no reward; expected null"
@@ -218,19 +218,19 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
         if end == "success" and row.get("success") is False:
             yield "success", "is false although the episode ended in success"
     if row.get("source") not in SOURCES:
-        yield "source", f"{shown(row.get('source'))} is not one of {', '.join(SOURCES)}"
+        yield "source", f"{abbreviated(row.get('source'))} is not one of {', '.join(SOURCES)}"
     turns = _replies(row)
     if row.get("turns") != turns:
-        yield "turns", f"is {shown(row.get('turns'))}, but the agent replied {turns} times"
+        yield "turns", f"is {abbreviated(row.get('turns'))}, but the agent replied {turns} times"
     rewards = row.get("rewards")
     if not isinstance(rewards, list) or not all(is_finite(value) for value in rewards):
-        yield "rewards", f"expected a list of numbers, found {shown(rewards)}"
+        yield "rewards", f"expected a list of numbers, found {abbreviated(rewards)}"
     elif len(rewards) != turns and not failed:
         yield "rewards", f"{len(rewards)} rewards for {turns} turns"
     if "report" in row and not isinstance(row["report"], dict):
-        yield "report", f"expected an object, found {shown(row['report'])}"
+        yield "report", f"expected an object, found {abbreviated(row['report'])}"
     if "choices" in row and not failed:
-        for message in _choice_findings(row["choices"], turns - _given(row)):
+        for message in _choice_findings(row["choices"], turns - _prefix_turns(row)):
             yield "choices", message
     if "origin" in row and not failed:
         for message in _origin_findings(row, turns):
@@ -240,27 +240,30 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
 def _choice_findings(choices: Any, turns: int) -> Iterator[str]:
     """One for each reply of the policy, which is the first of those with the largest advantage."""
     if not isinstance(choices, list) or len(choices) != turns:
-        yield f"expected one for each of {turns} replies, found {shown(choices)}"
+        yield f"expected one for each of {turns} replies, found {abbreviated(choices)}"
         return
     for index, choice in enumerate(choices):
         if not isinstance(choice, dict) or set(choice) != {"taken", "distinct", "advantages"}:
-            yield "%d: expected {taken, distinct, advantages}, found %s" % (index, shown(choice))
+            yield "%d: expected {taken, distinct, advantages}, found %s" % (
+                index,
+                abbreviated(choice),
+            )
             continue
         taken, distinct, values = choice["taken"], choice["distinct"], choice["advantages"]
         if values is None:
             if (taken, distinct) != (0, 1):
                 yield f"{index}: without advantages all replies are alike, and the first is taken"
         elif not isinstance(values, list) or not values or not all(map(is_finite, values)):
-            yield f"{index}: advantages: expected numbers, found {shown(values)}"
+            yield f"{index}: advantages: expected numbers, found {abbreviated(values)}"
         elif taken != values.index(max(values)):
             yield "%d: took %s, but reply %d has the largest advantage" % (
-                index, shown(taken), values.index(max(values)),
+                index, abbreviated(taken), values.index(max(values)),
             )  # fmt: skip
         elif not is_integer(distinct) or not 1 < distinct <= len(values):
-            yield f"{index}: distinct: {shown(distinct)} of {len(values)} replies"
+            yield f"{index}: distinct: {abbreviated(distinct)} of {len(values)} replies"
 
 
-def _given(row: Mapping[str, Any]) -> int:
+def _prefix_turns(row: Mapping[str, Any]) -> int:
     """The turns that an episode took over."""
     origin = row.get("origin")
     given: Any = origin.get("turns") if isinstance(origin, dict) else 0
@@ -271,11 +274,11 @@ def _origin_findings(row: Mapping[str, Any], turns: int) -> Iterator[str]:
     """The turns that an episode took over are its first ones, and marked as not its policy's."""
     origin = row["origin"]
     if not isinstance(origin, dict) or not isinstance(origin.get("id"), str):
-        yield f"expected the trajectory that it goes on from, found {shown(origin)}"
+        yield f"expected the trajectory that it goes on from, found {abbreviated(origin)}"
         return
     given: Any = origin.get("turns")
     if not is_integer(given) or not 0 <= given <= turns:
-        yield f"expected 0 to {turns} turns, found {shown(given)}"
+        yield f"expected 0 to {turns} turns, found {abbreviated(given)}"
         return
     messages, first = row.get("messages"), row.get("prompt_length")
     if not isinstance(messages, list) or not is_integer(first):
@@ -297,7 +300,7 @@ def _conversation_findings(row: Mapping[str, Any], replies_required: bool) -> It
     if not is_integer(length) or not 0 <= length <= len(messages):  # type: ignore[operator]
         yield (
             "prompt_length",
-            f"expected a number from 0 to {len(messages)}, found {shown(length)}",
+            f"expected a number from 0 to {len(messages)}, found {abbreviated(length)}",
         )
         return
     assert isinstance(length, int)
@@ -338,7 +341,7 @@ def _pair_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     if row.get("outcome") not in OUTCOMES:
         yield (
             "outcome",
-            f"{shown(row.get('outcome'))} is not one of {', '.join(OUTCOMES)}",
+            f"{abbreviated(row.get('outcome'))} is not one of {', '.join(OUTCOMES)}",
         )
 
 
@@ -346,7 +349,7 @@ def reward_findings(reward: Any, contract: Mapping[str, Any], nullable: bool) ->
     if reward is None and nullable:
         return
     if not is_finite(reward):
-        yield f"expected a number, found {shown(reward)}"
+        yield f"expected a number, found {abbreviated(reward)}"
         return
     span = contract.get("reward_range")
     # Sums of floats may pass a bound by a rounding error.
@@ -369,6 +372,6 @@ def is_finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def shown(value: Any) -> str:
+def abbreviated(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentc.runtime.contracts.row_contracts import (
+    abbreviated,
     is_finite,
     is_integer,
     message_findings,
     reward_findings,
     rows_of,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def tree_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterat
     if "origin" not in row and row.get("id") != row.get("task_id"):
         yield (
             "id",
-            f"expected the task's, {row.get('task_id')}; found {shown(row.get('id'))}",
+            f"expected the task's, {row.get('task_id')}; found {abbreviated(row.get('id'))}",
         )
     end = row.get("end")
     if end not in TREE_ENDS:
-        yield "end", f"{shown(end)} is not one of {', '.join(TREE_ENDS)}"
+        yield "end", f"{abbreviated(end)} is not one of {', '.join(TREE_ENDS)}"
     wrong = list(message_findings(row.get("messages")))
     for message in wrong:
         yield "messages", message
@@ -60,19 +60,19 @@ def tree_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterat
         )
     budget = row.get("budget")
     if not isinstance(budget, dict):
-        yield "budget", f"expected an object, found {shown(budget)}"
+        yield "budget", f"expected an object, found {abbreviated(budget)}"
     else:
         for name in BUDGET:
             if not is_integer(budget.get(name)) or budget[name] < 0:
-                yield "budget", f"{name} is {shown(budget.get(name))}, no count"
+                yield "budget", f"{name} is {abbreviated(budget.get(name))}, no count"
     if end == "error":
         if not isinstance(row.get("error"), str):
-            yield "error", f"expected what went wrong, found {shown(row.get('error'))}"
+            yield "error", f"expected what went wrong, found {abbreviated(row.get('error'))}"
         return
     yield from _given_findings(row)
     nodes = row.get("nodes")
     if not isinstance(nodes, list) or not nodes:
-        yield "nodes", f"expected a list with a root, found {shown(nodes)}"
+        yield "nodes", f"expected a list with a root, found {abbreviated(nodes)}"
         return
     broken = list(_node_findings(nodes, contract))
     for message in broken or _count_findings(nodes):
@@ -88,33 +88,33 @@ def _given_findings(row: Mapping[str, Any]) -> Iterator[Any]:
     origin, given = row["origin"], row.get("prefix")
     turns = origin.get("turns") if isinstance(origin, dict) else None
     if not is_integer(turns) or not isinstance(given, list) or len(given) != turns:
-        yield "prefix", f"expected as many turns as `origin` says, found {shown(given)}"
+        yield "prefix", f"expected as many turns as `origin` says, found {abbreviated(given)}"
         return
     for number, turn in enumerate(given, start=1):
         if not isinstance(turn, dict) or not all(isinstance(turn.get(n), str) for n in _TEXTS):
             yield "prefix", f"turn {number}: expected reply, action and observation"
         elif not is_finite(turn.get("reward")):
-            yield "prefix", f"turn {number}: reward is {shown(turn.get('reward'))}"
+            yield "prefix", f"turn {number}: reward is {abbreviated(turn.get('reward'))}"
 
 
 def _node_findings(nodes: list[Any], contract: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with single nodes and their places; without that, counts can be added up."""
     for index, node in enumerate(nodes):
         if not isinstance(node, dict):
-            yield f"expected an object, found {shown(node)}"
+            yield f"expected an object, found {abbreviated(node)}"
             return
         if node.get("id") != index:
-            yield f"expected node {index}, found the id {shown(node.get('id'))}"
+            yield f"expected node {index}, found the id {abbreviated(node.get('id'))}"
             return
         for message in _place_findings(nodes, index, node):
             yield f"node {index}: {message}"
         for name in _TEXTS:
             if not isinstance(node.get(name), str):
-                yield f"node {index}: {name} is {shown(node.get(name))}, no text"
+                yield f"node {index}: {name} is {abbreviated(node.get(name))}, no text"
             elif index == 0 and node[name]:
                 yield f"node 0: the root has no {name}"
         if not isinstance(node.get("terminal"), bool):
-            yield f"node {index}: terminal is {shown(node.get('terminal'))}"
+            yield f"node {index}: terminal is {abbreviated(node.get('terminal'))}"
         if not is_integer(node.get("visits")) or not is_finite(node.get("value")):
             yield f"node {index}: visits and value are numbers"
         for message in reward_findings(node.get("reward"), contract, nullable=False):
@@ -128,11 +128,12 @@ def _place_findings(nodes: list[Any], index: int, node: Mapping[str, Any]) -> It
             yield "the root has no parent and depth 0"
         return
     if not is_integer(parent) or not 0 <= parent < index:  # type: ignore[operator]
-        yield f"parent is {shown(parent)}; parents come before their children"
+        yield f"parent is {abbreviated(parent)}; parents come before their children"
         return
     depth = nodes[parent].get("depth")  # type: ignore[index]
     if not is_integer(depth) or node.get("depth") != depth + 1:
-        yield f"depth is {shown(node.get('depth'))} below a node of depth {shown(depth)}"
+        found = abbreviated(node.get("depth"))
+        yield f"depth is {found} below a node of depth {abbreviated(depth)}"
 
 
 def _count_findings(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -149,7 +150,7 @@ def _count_findings(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
             exhausted = all(nodes[child]["terminal"] for child in below)
             if node["terminal"] != exhausted:
                 yield "node %d: terminal is %s; its children say %s" % (
-                    node["id"], shown(node["terminal"]), shown(exhausted),
+                    node["id"], abbreviated(node["terminal"]), abbreviated(exhausted),
                 )  # fmt: skip
             ends: tuple[Any, ...] = ("dead_end",) if exhausted else (None,)
         else:
@@ -167,5 +168,5 @@ def _count_findings(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
             )  # fmt: skip
         if node.get("end") not in ends:
             yield "node %d: end is %s; expected one of %s" % (
-                node["id"], shown(node.get("end")), shown(list(ends)),
+                node["id"], abbreviated(node.get("end")), abbreviated(list(ends)),
             )  # fmt: skip

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentc.runtime.contracts.row_contracts import (
+    abbreviated,
     is_finite,
     is_integer,
     message_findings,
     reward_findings,
     rows_of,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def check_scores(artifact: Artifact) -> Iterator[Finding]:
             yield (name, number, None, row)
             continue
         if row.get("end") not in SCORE_ENDS:
-            yield (name, number, "end", f"{shown(row.get('end'))} is no end of scores")
+            yield (name, number, "end", f"{abbreviated(row.get('end'))} is no end of scores")
         scores = row.get("scores")
         if not isinstance(scores, list) or bool(scores) is not (row.get("end") == "scored"):
             yield (name, number, "scores", "expected a list, empty unless scored")
@@ -107,7 +107,7 @@ def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
                 name,
                 number,
                 "spread",
-                f"is {shown(row.get('spread'))}, not {spread:g}",
+                f"is {abbreviated(row.get('spread'))}, not {spread:g}",
             )
 
 
@@ -129,9 +129,9 @@ def _value_findings(candidate: Any) -> Iterator[str]:
     told = candidate.get("critic")
     value: Any = told.get("value") if isinstance(told, dict) else None
     if not is_finite(value):
-        yield f"critic: expected {{value}}, a number, found {shown(told)}"
+        yield f"critic: expected {{value}}, a number, found {abbreviated(told)}"
     elif candidate.get("advantage") != value:
-        yield f"advantage is {shown(candidate.get('advantage'))}, but its value is {value:g}"
+        yield f"advantage is {abbreviated(candidate.get('advantage'))}, but its value is {value:g}"
     if "reference" in candidate:
         yield "reference: a head's value is compared with none"
 
@@ -146,7 +146,7 @@ def _reward_findings(candidate: Any, by_sum: bool) -> Iterator[str]:
             yield f"{model}: {message}"
     value: Any = candidate.get("advantage")
     if not is_finite(value):
-        yield f"advantage: expected a number, found {shown(value)}"
+        yield f"advantage: expected a number, found {abbreviated(value)}"
     elif not wrong:
         ours, theirs = (
             each["sum"] / (1 if by_sum else each["n"])
@@ -158,12 +158,12 @@ def _reward_findings(candidate: Any, by_sum: bool) -> Iterator[str]:
 
 def _score_findings(score: Any) -> Iterator[str]:
     if not isinstance(score, dict):
-        yield f"expected {{sum, n}}, found {shown(score)}"
+        yield f"expected {{sum, n}}, found {abbreviated(score)}"
         return
     if not is_integer(score.get("n")) or score["n"] < 1:
-        yield f"n: expected the number of tokens, found {shown(score.get('n'))}"
+        yield f"n: expected the number of tokens, found {abbreviated(score.get('n'))}"
     if not is_finite(score.get("sum")) or score["sum"] > ABOVE_ZERO:
-        yield f"sum: expected a sum of log-probabilities, found {shown(score.get('sum'))}"
+        yield f"sum: expected a sum of log-probabilities, found {abbreviated(score.get('sum'))}"
 
 
 def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
@@ -172,13 +172,13 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     if not whole:
         yield (
             "turn",
-            f"expected attempt and turn as numbers from 0, found {shown(attempt)} and "
-            f"{shown(turn)}",
+            f"expected attempt and turn as numbers from 0, found {abbreviated(attempt)} and "
+            f"{abbreviated(turn)}",
         )
     else:
         expected = turn_id(str(task), attempt, turn, row.get("input"))  # type: ignore[arg-type]
         if row.get("id") != expected:
-            yield "id", f"expected {expected!r}, found {shown(row.get('id'))}"
+            yield "id", f"expected {expected!r}, found {abbreviated(row.get('id'))}"
     prompt = row.get("prompt")
     wrong = list(message_findings(prompt))
     for message in wrong:
@@ -188,12 +188,12 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     for message in reward_findings(row.get("reward"), contract, nullable=True):
         yield "reward", message
     if not isinstance(row.get("taken"), str):
-        yield "taken", f"expected text, found {shown(row.get('taken'))}"
+        yield "taken", f"expected text, found {abbreviated(row.get('taken'))}"
     end, candidates = row.get("end"), row.get("candidates")
     if end not in TURN_ENDS:
-        yield "end", f"{shown(end)} is not one of {', '.join(TURN_ENDS)}"
+        yield "end", f"{abbreviated(end)} is not one of {', '.join(TURN_ENDS)}"
     if not isinstance(candidates, list):
-        yield "candidates", f"expected a list, found {shown(candidates)}"
+        yield "candidates", f"expected a list, found {abbreviated(candidates)}"
         return
     wanted = contract.get("candidates") if end == "sampled" else 0
     if wanted is not None and len(candidates) != wanted:
@@ -210,7 +210,7 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
                     "candidate %d: seed %s, expected %d"
                     % (
                         place,
-                        shown(candidate.get("seed")),
+                        abbreviated(candidate.get("seed")),
                         expected_seed,
                     ),
                 )
@@ -218,21 +218,21 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     if row.get("candidates_unique") != len(texts):
         yield (
             "candidates_unique",
-            f"is {shown(row.get('candidates_unique'))}, but {len(texts)} texts differ",
+            f"is {abbreviated(row.get('candidates_unique'))}, but {len(texts)} texts differ",
         )
 
 
 def _candidate_findings(candidate: Any) -> Iterator[str]:
     if not isinstance(candidate, dict):
-        yield f"expected an object, found {shown(candidate)}"
+        yield f"expected an object, found {abbreviated(candidate)}"
         return
     if not isinstance(candidate.get("text"), str):
-        yield f"text: expected text, found {shown(candidate.get('text'))}"
+        yield f"text: expected text, found {abbreviated(candidate.get('text'))}"
     tokens = candidate.get("tokens")
     if not isinstance(tokens, list) or not tokens or not all(map(is_integer, tokens)):
-        yield f"tokens: expected the ids of at least one token, found {shown(tokens)}"
+        yield f"tokens: expected the ids of at least one token, found {abbreviated(tokens)}"
     elif candidate.get("logprob_n") != len(tokens):
-        yield f"logprob_n is {shown(candidate.get('logprob_n'))} for {len(tokens)} tokens"
+        yield f"logprob_n is {abbreviated(candidate.get('logprob_n'))} for {len(tokens)} tokens"
     total = candidate.get("logprob_sum")
     if not is_finite(total) or total > ABOVE_ZERO:  # type: ignore[operator]
-        yield f"logprob_sum: expected a sum of log-probabilities, found {shown(total)}"
+        yield f"logprob_sum: expected a sum of log-probabilities, found {abbreviated(total)}"

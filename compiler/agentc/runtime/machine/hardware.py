@@ -1,16 +1,274 @@
-"""The machine that a job ran on, as manifests describe it: processor, memory, GPUs."""
+"""The GPUs that jobs on this machine may have: what somebody says (`AGENTC_GPUS`), else what is
+visible, else what the driver's own tool lists. `device_lease.py` gives them out, one job each.
+
+Numbers are those of `nvidia-smi`, in the order of the PCI bus.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from agentc.lease_roles import is_model_server
+
+GPUS_VARIABLE = "AGENTC_GPUS"
+"""How many GPUs, or which: `4`, `0,2`, `3,` (number 3 alone), `GPU-8d4f...,MIG-51b3...`."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_ORDER = "CUDA_DEVICE_ORDER"
+_VISIBLE_HIP = "HIP_VISIBLE_DEVICES"
+_KFD = Path("/sys/class/kfd/kfd/topology/nodes")
 _CARDS = Path("/proc/driver/nvidia/gpus")
+_NVIDIA = Path("/dev/nvidiactl")
+_PATIENCE_S = 30.0
+_GPU_LINE = re.compile(r"GPU (\d+): .*\(UUID: ([^)\s]+)\)")
+_MIG_LINE = re.compile(r"\s+MIG .*\(UUID: ([^)\s]+)\)")
+
+
+class DevicesError(Exception):
+    """What was said of GPUs cannot be, or less is free for ever than is asked for; the message
+    names the remedy."""
+
+
+class Device(NamedTuple):
+    """`name` is what programs are told, `identity` what every process on this machine calls it."""
+
+    name: str
+    identity: str
+
+
+class ListedGpu(NamedTuple):
+    """A GPU as the driver lists it; `parts` are its MIG devices."""
+
+    number: str
+    uuid: str
+    parts: tuple[str, ...]
+
+
+def machine_devices(
+    environ: Mapping[str, str], ask: Callable[[], list[ListedGpu]] | None = None
+) -> tuple[Device, ...]:
+    """The GPUs of this machine that jobs may have; () where there are none, where nobody can tell,
+    and where somebody hides them for the processor to do the work. Raises DevicesError."""
+    said, visible = _words(environ.get(GPUS_VARIABLE)), _words(environ.get(VISIBLE))
+    text = environ.get(GPUS_VARIABLE, "").strip()
+    count = int(text) if text.isdigit() else None
+    if gpus_hidden(environ):
+        return ()
+    listed = (ask or list_gpus)()
+    names = _visible_names(visible, listed)
+    if count is not None:
+        if not names:
+            names = [str(number) for number in range(count)]
+        if count > len(names):
+            where = f"{VISIBLE}={environ[VISIBLE]}" if visible is not None else "the driver"
+            raise DevicesError(
+                "%s=%d, and %s shows %d GPUs; lower it, or list those that are meant"
+                % (GPUS_VARIABLE, count, where, len(names))
+            )
+        names = names[:count]
+    elif said is not None:
+        wrong = [word for word in said if not _is_name(word)]
+        if wrong or not said:
+            raise DevicesError(
+                f"{GPUS_VARIABLE}={environ[GPUS_VARIABLE]} is neither a number of GPUs nor a "
+                "list of them; expected `4`, `0,2` or "
+                "names as `nvidia-smi -L` prints them (GPU-..., MIG-...), joined by commas"
+            )
+        names = said
+    found = [Device(name, _identity(name, listed, environ)) for name in names]
+    twice = {one.identity for one in found if [o.identity for o in found].count(one.identity) > 1}
+    if twice:
+        raise DevicesError(f"{min(twice)} is listed twice among the GPUs")
+    return tuple(found)
+
+
+def gpus_hidden(environ: Mapping[str, str]) -> str:
+    """The setting by which somebody hides every GPU so that the CPU does the work; else ""."""
+    said, visible = environ.get(GPUS_VARIABLE), environ.get(VISIBLE)
+    if said is not None and said.strip().isdigit() and int(said) == 0:
+        return f"{GPUS_VARIABLE}={said.strip()}"
+    if _words(said) is None and visible is not None and _words(visible) == []:
+        return f"{VISIBLE}={visible}"
+    return ""
+
+
+def may_have_gpus(environ: Mapping[str, str]) -> bool:
+    """Whether programs could find a GPU here, as far as can be told without asking anybody."""
+    if _words(environ.get(GPUS_VARIABLE)) is not None or _words(environ.get(VISIBLE)):
+        return True
+    return _NVIDIA.exists() or _KFD.is_dir()
+
+
+def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
+    """What CUDA_VISIBLE_DEVICES lists, None where it is not set."""
+    return _words(environ.get(VISIBLE))
+
+
+def visibility(names: Sequence[str], numbered: bool) -> Mapping[str, str]:
+    """Variables that show a program these GPUs and no other; `numbered`: numbers are those of the
+    PCI bus, as everywhere here but where a queue gave them."""
+    shown = {VISIBLE: ",".join(names)}
+    if _KFD.is_dir():
+        shown[_VISIBLE_HIP] = shown[VISIBLE]
+    if numbered and any(name.isdigit() for name in names):
+        shown[_ORDER] = "PCI_BUS_ID"
+    return shown
+
+
+def list_gpus() -> list[ListedGpu]:
+    """What the driver's tool lists, else what the kernel does."""
+    found: list[ListedGpu] = []
+    program = shutil.which("nvidia-smi")
+    if program is not None:
+        with suppress(OSError, subprocess.SubprocessError):
+            told = subprocess.run(
+                [program, "-L"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+            found = read_listing(told.stdout.decode("utf-8", "replace"))
+            if found:
+                return found
+    for number, card in enumerate(sorted(_CARDS.glob("*/information"))):
+        with suppress(OSError):
+            uuid = re.search(r"^GPU UUID:\s*(\S+)", card.read_text(errors="replace"), re.MULTILINE)
+            found.append(ListedGpu(str(number), uuid.group(1) if uuid else card.parent.name, ()))
+    count = 0 if found else _amd_cards()
+    return found + [ListedGpu(str(number), f"amd-{number}", ()) for number in range(count)]
+
+
+def _amd_cards() -> int:
+    """Processors have a node as well, with no number."""
+    count = 0
+    for node in sorted(_KFD.glob("*/gpu_id")):
+        with suppress(OSError):
+            count += node.read_text().strip() not in ("", "0")
+    return count
+
+
+def read_listing(text: str) -> list[ListedGpu]:
+    """What `nvidia-smi -L` prints."""
+    found: list[ListedGpu] = []
+    for line in text.splitlines():
+        gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
+        if gpu:
+            found.append(ListedGpu(gpu.group(1), gpu.group(2), ()))
+        elif part and found:
+            found[-1] = found[-1]._replace(parts=(*found[-1].parts, part.group(1)))
+    return found
+
+
+def _visible_names(visible: list[str] | None, listed: Sequence[ListedGpu]) -> list[str]:
+    if visible is not None:
+        return visible
+    # Programs take numbers or names, and not both in one list.
+    parted = any(gpu.parts for gpu in listed)
+    return [name for gpu in listed for name in gpu.parts or (gpu.uuid if parted else gpu.number,)]
+
+
+def _identity(name: str, listed: Sequence[ListedGpu], environ: Mapping[str, str]) -> str:
+    """A number means another GPU inside of a container or a job of SLURM's, its UUID does not."""
+    for gpu in listed:
+        if name == gpu.number or (name.startswith("GPU-") and gpu.uuid.startswith(name)):
+            return gpu.uuid
+    job = environ.get("SLURM_JOB_ID")
+    return f"slurm-{job}-{name}" if job and name.isdigit() else name
+
+
+def _is_name(word: str) -> bool:
+    return word.isdigit() or re.match(r"(GPU|MIG)-[A-Za-z0-9/-]+$", word) is not None
+
+
+def _words(text: str | None) -> list[str] | None:
+    """The words of a list; as CUDA does it, none from the first one that hides the rest."""
+    if text is None:
+        return None
+    words: list[str] = []
+    for word in (each.strip() for each in text.split(",")):
+        if word in ("-1", "NoDevFiles"):
+            break
+        if word:
+            words.append(word)
+    return words
+
+
+AUTO = "auto"
+
+
+class TooFewDevicesError(Exception):
+    """Servers that would have to share a GPU; the message says how many are needed."""
+
+
+class DeviceTaker(NamedTuple):
+    """A server by what decides on its GPUs: how many each copy takes, where its lease says it, and
+    how many copies of it there are (`AUTO`: as many as there is room for)."""
+
+    role: str
+    backend: str
+    devices: int = 0
+    copies: int | str | None = None
+
+    def number_of_copies(self, there: int, others: int = 0) -> int:
+        """Within a job that has so many GPUs, of which other servers take some."""
+        if self.copies == AUTO:
+            return max(1, (there - others) // self.devices) if self.devices else 1
+        return int(self.copies or 1)
+
+
+def divide(
+    names: Sequence[str], servers: Mapping[str, DeviceTaker]
+) -> tuple[dict[str, list[list[str]]], list[str]]:
+    """GPUs of each copy of each server, by what it is called here, and of the program. Raises
+    TooFewDevicesError."""
+    wanted = wanted_devices(servers, len(names))
+    said = {name: wanted[name] * servers[name].number_of_copies(0) for name in servers}
+    copies = {
+        name: each.number_of_copies(len(names), sum(said.values()) - said[name])
+        for name, each in servers.items()
+    }
+    needed = sum(wanted[name] * copies[name] for name in servers)
+    if needed > len(names):
+        takers = [
+            f"the {each.role} server ({each.backend}) {wanted[name] * copies[name]}"
+            for name, each in servers.items()
+            if wanted[name]
+        ]
+        raise TooFewDevicesError(
+            "its servers take %d GPUs and there are %d: %s. No two servers share one; ask for "
+            "`placement: {gpus: %d}`" % (needed, len(names), ", ".join(takers), needed)
+        )
+    left = list(names)
+    given: dict[str, list[list[str]]] = {}
+    for name in servers:
+        given[name] = []
+        for _ in range(copies[name]):
+            given[name].append(left[: wanted[name]])
+            left = left[wanted[name] :]
+    return given, left
+
+
+def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> dict[str, int]:
+    """How many a copy of each takes, where so many are there."""
+    said = {name: each.devices for name, each in servers.items()}
+    if any(said.values()):
+        return said
+    # Plans of before, and servers that do not say: they may use whatever they see.
+    models = [name for name, each in servers.items() if is_model_server(each.role)]
+    return {name: there if [name] == models[:1] else 0 for name in servers}
+
+
+_NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")
 _QUERY = "--query-gpu=name,memory.total,driver_version"
-_PATIENCE_S = 10.0
+_QUERY_PATIENCE_S = 10.0
 
 
 class MachineProbe:
@@ -36,7 +294,7 @@ class MachineProbe:
     def _gpus(self) -> dict[str, Any]:
         if self._asked is not None:
             try:
-                text, _ = self._asked.communicate(timeout=_PATIENCE_S)
+                text, _ = self._asked.communicate(timeout=_QUERY_PATIENCE_S)
                 found = read_gpus(text.decode("utf-8", "replace"))
             except (subprocess.TimeoutExpired, OSError, ValueError):
                 self._asked.kill()
@@ -75,9 +333,11 @@ def _ask_for_gpus() -> subprocess.Popen[bytes] | None:
 
 
 def _cards() -> list[str]:
-    if not _CARDS.is_dir():
+    if not _NVIDIA_CARDS.is_dir():
         return []
-    models = (_first_field(card / "information", "Model") for card in sorted(_CARDS.iterdir()))
+    models = (
+        _first_field(card / "information", "Model") for card in sorted(_NVIDIA_CARDS.iterdir())
+    )
     return [model or "unknown" for model in models]
 
 

@@ -13,16 +13,18 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.program.child import die_with_parent
 
 if TYPE_CHECKING:
-    from agentc.runtime.store.keeper import Heartbeat
+    from agentc.runtime.store.object_lock import Heartbeat
+
 
 MARK_VARIABLE = "AGENTC_JOB"
 _LINUX = sys.platform.startswith("linux")
@@ -261,3 +263,87 @@ def _is_zombie(pid: int) -> bool:
 def _send(pid: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+STOPPED = "interrupted"
+"""How the message of a StoppedError begins, which a job's status keeps."""
+
+
+class StoppedError(Exception):
+    """A signal asked this process to stop."""
+
+    def __init__(self, number: int) -> None:
+        # `agentc run` stops its jobs by INT whatever signal it was itself stopped by.
+        by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+        super().__init__(STOPPED + by)
+        self.number = number
+
+
+def says_stopped(message: str) -> bool:
+    """Whether a message of a job's status is that of a StoppedError."""
+    return message == STOPPED or message.startswith(STOPPED + " by SIG")
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Signals to stop raise StoppedError in this block (in the main thread, where they arrive)."""
+
+    def stop(number: int, frame: object) -> None:
+        raise StoppedError(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What was ignored (HUP under nohup) stays so.
+    heeded = [one for one in STOPPING if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_FOLDER = "/dev/shm/"
+
+
+def mapped_by(groups: Collection[int]) -> set[str]:
+    """The files there that processes of these groups have mapped."""
+    found: set[str] = set()
+    for pid in all_processes():
+        with suppress(OSError):
+            if os.getpgid(pid) in groups:
+                found |= _mapped(pid)
+    return found
+
+
+def remove_unused(paths: Collection[str]) -> None:
+    """Remove those of our user that no process has mapped any more."""
+    left = {path for path in paths if _is_ours(path)}
+    if not left:
+        return
+    for pid in all_processes():
+        with suppress(OSError):
+            left -= _mapped(pid)
+    for path in left:
+        with suppress(OSError):
+            Path(path).unlink()
+
+
+def _mapped(pid: int) -> set[str]:
+    found = set()
+    for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
+        at = line.find(_FOLDER.encode())
+        if at >= 0:
+            found.add(line[at:].decode("utf-8", "surrogateescape"))
+    return {path for path in found if not path.endswith(" (deleted)")}
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        return Path(path).lstat().st_uid == os.getuid()
+    except OSError:
+        return False

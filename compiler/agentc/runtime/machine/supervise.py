@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.machine import process, shared_memory
-from agentc.runtime.machine.redact import REPLACEMENT, Redactor
-from agentc.runtime.machine.stopping import STOPPING, StoppedError
-from agentc.runtime.store.keeper import Heartbeat
+from agentc.runtime.machine import process
+from agentc.runtime.machine.output_filters import REPLACEMENT, Redactor
+from agentc.runtime.machine.process import STOPPING, StoppedError
+from agentc.runtime.store.object_lock import Heartbeat
 
 
 class Child:
@@ -142,7 +142,7 @@ class Supervisor:
         """End these children and their groups: TERM, up to `grace` seconds, KILL. Signals that
         arrive meanwhile are noted and do not cut it short."""
         alive = {each.pid for each in children if process.signal_group(each.pid, 0)}
-        shared = shared_memory.mapped_by(alive) if alive else set()
+        shared = process.mapped_by(alive) if alive else set()
         for child in children:
             child.measure()
             process.signal_group(child.pid, signal.SIGTERM)
@@ -161,7 +161,7 @@ class Supervisor:
                 child.copy = None
             while child.when_ended:
                 child.when_ended.pop()()
-        shared_memory.remove_unused(shared)
+        process.remove_unused(shared)
 
     def end_all(self, grace: float = 5.0) -> None:
         """End every child, and every process that descends from one."""

@@ -1,11 +1,33 @@
-"""The config.json of a model, as transformers writes and reads it: what it says of the sizes."""
+"""FolderFault: what is wrong with a model directory, for people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class FolderFault:
+    """What is wrong, and what to do about it."""
+
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.fix}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """A few of many names."""
+    text = ", ".join(name[:120] for name in names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return text if more <= 0 else f"{text} and {more} more"
+
 
 CONFIG_FILE = "config.json"
 MOST_BYTES = 1 << 20
@@ -138,3 +160,138 @@ def _stretched(config: Mapping[str, Any]) -> bool:
         if isinstance(scaling, dict) and "factor" in scaling:
             return (scaling.get("rope_type") or scaling.get("type")) != "llama3"
     return False
+
+
+_DTYPES = frozenset({
+    "auto", "float32", "float", "float64", "double", "float16", "half", "bfloat16",
+    "float8_e4m3fn", "float8_e5m2",
+})  # fmt: skip
+_ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "longrope", "su", "llama3", "mrope")
+_ATTENTION = ("_attn_implementation", "attn_implementation", "_attn_implementation_internal")
+
+
+def setting_faults(config: Mapping[str, Any], shown: str, *, known: bool) -> list[FolderFault]:
+    """What is wrong with them; `known`: the type of model is one whose settings are known here."""
+    return [
+        FolderFault(f"{shown}: config.json has {what}", fix)
+        for part in _parts(config)
+        for found in (_attention(part), _dtype(part), _quantisation(part), _rope(part, known))
+        if found is not None
+        for what, fix in (found,)
+    ]
+
+
+def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The whole, and what it says of the models within."""
+    yield config
+    for name, value in config.items():
+        if name.endswith("_config") and name != "quantization_config" and isinstance(value, dict):
+            yield value
+
+
+def _attention(config: Mapping[str, Any]) -> tuple[str, str] | None:
+    for name in _ATTENTION:
+        for value in _names(config.get(name)):
+            if not isinstance(value, str) or "/" in value:
+                return (
+                    f"`{name}: {_short(value)}`, which names code of the hub to be fetched and run",
+                    "remove it: jobs choose the implementation of attention themselves",
+                )
+    return None
+
+
+def _dtype(config: Mapping[str, Any]) -> tuple[str, str] | None:
+    for name in ("dtype", "torch_dtype"):
+        for value in _names(config.get(name)):
+            plain = value[len("torch.") :] if str(value).startswith("torch.") else value
+            if not isinstance(plain, str) or plain not in _DTYPES:
+                return (
+                    f"`{name}: {_short(value)}`, which is no type of weights",
+                    "write the type that the weights have, such as bfloat16",
+                )
+    return None
+
+
+def _quantisation(config: Mapping[str, Any]) -> tuple[str, str] | None:
+    found = config.get("quantization_config")
+    if found is None or isinstance(found, dict):
+        return None
+    return (
+        f"`quantization_config: {_short(found)}`, which is no mapping",
+        "remove it if the weights are not quantised, or copy it from where the weights are from",
+    )
+
+
+def _rope(config: Mapping[str, Any], known: bool) -> tuple[str, str] | None:
+    for name in ("rope_scaling", "rope_parameters") if known else ():
+        found = config.get(name)
+        if found is None:
+            continue
+        kind = found.get("rope_type", found.get("type")) if isinstance(found, dict) else found
+        if isinstance(found, dict) and kind in (None, *_ROPE_TYPES):
+            continue
+        return (
+            f"`{name}` of the type {_short(kind)}, which is not known",
+            f"write one of {', '.join(_ROPE_TYPES)}, or remove it",
+        )
+    return None
+
+
+def _names(value: Any) -> list[Any]:
+    """A name, or one for each model within."""
+    if value is None:
+        return []
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value)[:60]
+
+
+GENERATION_FILE = "generation_config.json"
+
+
+def generation_faults(
+    directory: Path,
+    names: Collection[str],
+    config: Mapping[str, Any],
+    rows: int | None,
+    shown: str,
+) -> list[FolderFault]:
+    """What is wrong with the ends of replies in config.json and generation_config.json; `rows` of
+    the embeddings. Raises OSError."""
+    settings: Mapping[str, Any] = {}
+    if GENERATION_FILE in names:
+        with (directory / GENERATION_FILE).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        try:
+            settings = read_config(content)
+        except ConfigFileError as error:
+            fix = "correct it, or remove it: without it, replies end as config.json says"
+            message = f"{shown}: {GENERATION_FILE} cannot be understood: {error}"
+            return [FolderFault(message, fix)]
+    for name, written in (
+        (GENERATION_FILE, settings.get("eos_token_id")),
+        (CONFIG_FILE, of_text(config, "eos_token_id")),
+    ):
+        wrong = _wrong_end(written, rows)
+        if wrong:
+            return [
+                FolderFault(
+                    f"{shown}: {name} has {wrong}",
+                    "write the id that tokenizer.json gives the token that ends a reply, or a "
+                    "list of such ids",
+                )
+            ]
+    return []
+
+
+def _wrong_end(written: Any, rows: int | None) -> str:
+    ends = written if isinstance(written, list) else [] if written is None else [written]
+    for end in ends:
+        if not isinstance(end, int) or isinstance(end, bool) or end < 0:
+            shown = json.dumps(end)[:60]
+            return f"an `eos_token_id` of {shown}, which is no token id"
+        if rows is not None and end >= rows:
+            return f"an `eos_token_id` of {end}, but the embeddings have {rows} rows"
+    return ""

@@ -18,19 +18,25 @@ from agentc.runtime.model_folder.config import (
     MOST_BYTES,
     ConfigFileError,
     ConfiguredSizes,
+    FolderFault,
+    generation_faults,
     of_text,
     quantisation_of,
     quantised_bits,
     read_config,
+    setting_faults,
+    shortened,
     sizes_of,
 )
-from agentc.runtime.model_folder.config_settings import setting_faults
-from agentc.runtime.model_folder.expected_tensors import tensor_fault
-from agentc.runtime.model_folder.folder_fault import FolderFault, shortened
-from agentc.runtime.model_folder.generation import generation_faults
-from agentc.runtime.model_folder.safetensors import Tensor
 from agentc.runtime.model_folder.tokenizer import TOKENIZER_FILE, TokenizerFileError, tokens_of
-from agentc.runtime.model_folder.weights import GGUF, Weights, gguf_fault, read_weights
+from agentc.runtime.model_folder.weights import (
+    GGUF,
+    Tensor,
+    Weights,
+    gguf_fault,
+    read_weights,
+    tensor_fault,
+)
 
 ADAPTER_FILE = "adapter_config.json"
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")

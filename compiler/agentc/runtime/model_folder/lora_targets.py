@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentc.runtime.model_folder.safetensors import Tensor
+from agentc.runtime.model_folder.weights import Tensor
 
 INPUT_EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "embed_in")
 OUTPUT_EMBEDDINGS = ("lm_head", "embed_out")

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program.seccomp import UnknownMachineError, child_filter_program
-from agentc.runtime.sandbox.channel import one_way
-from agentc.runtime.sandbox.kinds import CodeBox
+from agentc.runtime.sandbox.boxes import CodeBox
 from agentc.runtime.sandbox.process import (
     BoxedLimits,
     BoxedProcess,
@@ -28,6 +27,7 @@ from agentc.runtime.sandbox.process import (
     LateError,
     TooLongError,
     _Clocks,
+    one_way,
     readable,
 )
 

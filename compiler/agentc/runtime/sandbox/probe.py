@@ -10,12 +10,14 @@ import errno
 import os
 from typing import NamedTuple
 
-from agentc.runtime.sandbox.interpreter import (
+from agentc.runtime.sandbox.boxes import (
+    KINDS,
     BoxedInterpreter,
+    CodeBox,
     NoInterpreterError,
     boxed_interpreter,
+    bubblewrap_version,
 )
-from agentc.runtime.sandbox.kinds import KINDS, CodeBox, bubblewrap_version
 from agentc.runtime.sandbox.process import BoxedLimits, BoxedProcess, BoxError
 
 _LANDLOCK_CREATE, _VERSION_ASKED = 444, 1

@@ -1,8 +1,7 @@
-"""One interpreter in a box: its start, the lines that it says, and its end.
+"""One-way channels between a sandboxed process and its host.
 
-A program is sent as text and may be given data. It writes lines of bytes to one channel; whatever
-comes through that channel may be forged, and is no more than bytes here. Starts and reads block, so
-each box belongs to one thread, and ends with it at the latest; any number may be open at once.
+They are sockets: a process that may look into another one's `/proc/PID/fd` can open a pipe there,
+for reading and for writing, but no socket (ENXIO).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import marshal
 import os
 import select
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -22,8 +22,16 @@ from typing import Any, NamedTuple
 
 from agentc.program import lockdown
 from agentc.program.seccomp import UnknownMachineError, filter_program
-from agentc.runtime.sandbox.channel import one_way
-from agentc.runtime.sandbox.kinds import CodeBox, command, environment, landlock_orders
+from agentc.runtime.sandbox.boxes import CodeBox, command, environment, landlock_orders
+
+
+def one_way() -> tuple[int, int]:
+    """The descriptor to read from, and the one to write to. Neither is inherited."""
+    reader, writer = socket.socketpair()
+    reader.shutdown(socket.SHUT_WR)
+    writer.shutdown(socket.SHUT_RD)
+    return reader.detach(), writer.detach()
+
 
 _START_S = 60.0
 """A machine may be that busy. Nothing that models wrote is read before."""

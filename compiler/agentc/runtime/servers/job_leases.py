@@ -15,10 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentc.program.environment_account import kept_in
-from agentc.program.job import read_json
-from agentc.runtime.machine.device_shares import DeviceTaker
-from agentc.runtime.store.moved_programs import current_program, module_of
+from agentc.program.job import read_json, recorded_account
+from agentc.runtime.machine.hardware import DeviceTaker
+from agentc.runtime.store.plan_file import current_program, module_of
 
 LEASES_VARIABLE = "AGENTC_LEASES"
 
@@ -108,7 +107,7 @@ class InsideLease:
         program, settings = program_of(spec), spec.get("settings")
         return {
             "inside": {
-                "program": program[:2] if settings else fill(program, words),
+                "program": program[:2] if settings else fill_placeholders(program, words),
                 **({"settings": settings} if settings else {}),
                 "expect": spec.get("expect") or {},
                 "account": str(self._account),
@@ -122,7 +121,7 @@ class InsideLease:
             "inside": True,
             "lock": self._software["lock"],
             "python": self._software["python"],
-            **kept_in(read_json(self._account)),
+            **recorded_account(read_json(self._account)),
         }
 
 
@@ -155,7 +154,7 @@ def shared_takers(job: Mapping[str, Any]) -> Iterator[tuple[str, DeviceTaker]]:
             yield each.server, each.taker
 
 
-def asked_roles(job: Mapping[str, Any]) -> set[str]:
+def needed_roles(job: Mapping[str, Any]) -> set[str]:
     """Roles of leases that other leases of the job need: its program is told nothing of them."""
     return {role for spec in job["leases"] for role in spec.get("needs") or ()}
 
@@ -188,7 +187,7 @@ def caller_variables(job: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     what is another's."""
     taken = set(job.get("secrets") or {})
     found: dict[str, dict[str, str]] = {}
-    others = asked_roles(job)  # whose keys are no concern of the program's
+    others = needed_roles(job)  # whose keys are no concern of the program's
     for spec in job["leases"]:
         wanted = spec.get("secrets") if spec.get("port") == "none" else None
         if wanted and spec["role"] not in others:
@@ -209,7 +208,7 @@ def caller_secrets(job: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def tell(path: Path, leases: Mapping[str, Any]) -> None:
+def write_leases(path: Path, leases: Mapping[str, Any]) -> None:
     """Write where the servers are, by role, each as in a job's file, for this user alone. Tokens
     of ours stand there, keys of others do not: `secrets` names their variables."""
     told = {}
@@ -225,7 +224,7 @@ def tell(path: Path, leases: Mapping[str, Any]) -> None:
         json.dump(told, file, sort_keys=True)
 
 
-def fill(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
+def fill_placeholders(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
     """Words of a program with their placeholders (`{port}`, ...) replaced; other braces stay."""
     filled = []
     for word in words:

@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentc.lease_roles import is_model_server
-from agentc.program.environment_account import (
+from agentc.program.job import (
     OtherEnvironmentError,
-    demand_planned,
-    kept_of,
+    account_facts,
+    check_planned,
     shortened,
 )
+from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import seconds_without_core
-from agentc.runtime.machine.redact import Redactor
 
 if TYPE_CHECKING:
-    from agentc.runtime.servers.lease import LeasedServer
+    from agentc.runtime.servers.own_server import OwnServer
+if TYPE_CHECKING:
+    from agentc.runtime.servers.own_server import OwnServer
+
 
 _POLL_S = 0.05
 _MOST_WAITING = 9
@@ -47,7 +50,7 @@ class NotReadyError(Exception):
     """The server does not answer yet."""
 
 
-def await_ready(lease: LeasedServer, started: float, stop: threading.Event) -> None:
+def await_ready(lease: OwnServer, started: float, stop: threading.Event) -> None:
     """Return when the server is ready and checked. Raises ProbeError; returns early when
     `stop` is set. `started` is on the monotonic clock. What the server waits for a core of a busy
     machine is not counted against it, up to nine times its timeout."""
@@ -81,12 +84,12 @@ def await_ready(lease: LeasedServer, started: float, stop: threading.Event) -> N
         pause = min(pause * 1.2, 0.5)
 
 
-def _kept_waiting(lease: LeasedServer) -> float:
+def _kept_waiting(lease: OwnServer) -> float:
     return 0.0 if lease.child is None else seconds_without_core(lease.child.pid)
 
 
 def request(
-    lease: LeasedServer,
+    lease: OwnServer,
     method: str,
     path: str,
     body: Mapping[str, Any] | None,
@@ -129,14 +132,14 @@ def request(
         return status, raw.decode("utf-8", "replace")
 
 
-def _token(lease: LeasedServer) -> str:
+def _token(lease: OwnServer) -> str:
     if not lease.remote:
         return lease.token
     names = list((lease.spec.get("secrets") or {}).values())
     return os.environ.get(names[0], "") if names else ""
 
 
-def _probe(lease: LeasedServer, deadline: float) -> None:
+def _probe(lease: OwnServer, deadline: float) -> None:
     path = lease.spec.get("probe")
     if not path:
         return
@@ -147,7 +150,7 @@ def _probe(lease: LeasedServer, deadline: float) -> None:
     lease.release_port()
 
 
-def _check_identity(lease: LeasedServer, deadline: float) -> None:
+def _check_identity(lease: OwnServer, deadline: float) -> None:
     check = lease.spec.get("identity_check", "none")
     if check == "model":
         _check_model(lease, deadline)
@@ -158,12 +161,12 @@ def _check_identity(lease: LeasedServer, deadline: float) -> None:
         _check_environment(lease, deadline)
 
 
-def _check_model(lease: LeasedServer, deadline: float) -> None:
+def _check_model(lease: OwnServer, deadline: float) -> None:
     _check_served(lease, deadline)
     _complete_one_token(lease, deadline)
 
 
-def _check_served(lease: LeasedServer, deadline: float) -> None:
+def _check_served(lease: OwnServer, deadline: float) -> None:
     status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0, deadline)
     if status != 200 or not isinstance(answer, dict):
         raise ProbeError(
@@ -188,7 +191,7 @@ def _check_served(lease: LeasedServer, deadline: float) -> None:
         )
 
 
-def _embed_a_point(lease: LeasedServer, deadline: float) -> None:
+def _embed_a_point(lease: OwnServer, deadline: float) -> None:
     body = {"model": lease.spec.get("served_name"), "images": [_POINT]}
     status, answer = request(lease, "POST", "/v1/embeddings", body, math.inf, deadline)
     found = answer.get("data") if status == 200 and isinstance(answer, dict) else None
@@ -199,7 +202,7 @@ def _embed_a_point(lease: LeasedServer, deadline: float) -> None:
         )
 
 
-def _complete_one_token(lease: LeasedServer, deadline: float) -> None:
+def _complete_one_token(lease: OwnServer, deadline: float) -> None:
     name = lease.spec.get("served_name")
     text = {"model": name, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
     chat = {
@@ -225,21 +228,21 @@ def _complete_one_token(lease: LeasedServer, deadline: float) -> None:
     )
 
 
-def _check_environment(lease: LeasedServer, deadline: float) -> None:
+def _check_environment(lease: OwnServer, deadline: float) -> None:
     status, meta = request(lease, "GET", "/meta", None, 10.0, deadline)
     if status != 200 or not isinstance(meta, dict):
         raise ProbeError(
             f"the environment server answers GET /meta with {status}: {shortened(meta)}"
         )
     try:
-        demand_planned(lease.spec.get("expect") or {}, meta)
+        check_planned(lease.spec.get("expect") or {}, meta)
     except OtherEnvironmentError as error:
         raise ProbeError(f"the environment server {error}") from None
-    lease.account = kept_of(meta)
+    lease.account = account_facts(meta)
     _play_nothing(lease, meta, deadline)
 
 
-def _play_nothing(lease: LeasedServer, meta: dict[str, Any], deadline: float) -> None:
+def _play_nothing(lease: OwnServer, meta: dict[str, Any], deadline: float) -> None:
     tasks = [task for split in (meta.get("splits") or {}).values() for task in split]
     created = _expect_ok(lease, "/create", {}, deadline)
     number = created.get("id") if isinstance(created, dict) else created
@@ -248,7 +251,7 @@ def _play_nothing(lease: LeasedServer, meta: dict[str, Any], deadline: float) ->
     _expect_ok(lease, "/close", {"id": number}, deadline)
 
 
-def _expect_ok(lease: LeasedServer, path: str, body: Mapping[str, Any], deadline: float) -> Any:
+def _expect_ok(lease: OwnServer, path: str, body: Mapping[str, Any], deadline: float) -> Any:
     status, answer = request(lease, "POST", path, body, 60.0, deadline)
     failed = isinstance(answer, dict) and answer.get("error")
     if status != 200 or failed:
@@ -258,8 +261,62 @@ def _expect_ok(lease: LeasedServer, path: str, body: Mapping[str, Any], deadline
     return answer
 
 
-def _versioned(lease: LeasedServer, path: str) -> str:
+def _versioned(lease: OwnServer, path: str) -> str:
     """Remote endpoints are often given with /v1 at their end."""
     if (lease.url or "").rstrip("/").endswith("/v1"):
         return path[len("/v1") :]
     return path
+
+
+_EVERY_S = 5.0
+_ASK_S = 10.0
+_REFUSALS = 3
+"""A server that answers otherwise than 200 so often in a row is broken."""
+
+
+class HealthWatch:
+    """A thread for one server, from when it is ready until it ends. `fault` says what is wrong."""
+
+    def __init__(self, lease: OwnServer, silence_s: float) -> None:
+        """`silence_s` is how long it may give no answer, what it waits for a core aside."""
+        self.fault: str | None = None
+        self._lease = lease
+        self._silence_s = silence_s
+        self._every_s = min(_EVERY_S, silence_s / _REFUSALS)
+        self._stop = threading.Event()
+
+    def begin(self) -> None:
+        """Start asking."""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def end(self) -> None:
+        """Stop asking."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        from agentc.program.job import shortened
+
+        most_s = min(_ASK_S, self._silence_s)
+        path = str(self._lease.spec["probe"])
+        heard, waited, refusals = time.monotonic(), self._without_core(), 0
+        while not self._stop.wait(self._every_s):
+            now = time.monotonic()
+            try:
+                status, answer = request(self._lease, "GET", path, None, most_s, now + most_s)
+            except NotReadyError as error:
+                silent = time.monotonic() - heard
+                # Looked up when it matters: it takes a walk through /proc.
+                if silent > self._silence_s + self._without_core() - waited:
+                    self.fault = f"hangs: for {silent:.0f} s there is {error}"
+                    return
+                continue
+            heard, waited = time.monotonic(), self._without_core()
+            refusals = 0 if status == 200 else refusals + 1
+            if refusals == _REFUSALS:
+                said = shortened(answer) if answer else ""
+                self.fault = f"is broken: GET {path} answers {status} {said}"
+                return
+
+    def _without_core(self) -> float:
+        child = self._lease.child
+        return 0.0 if child is None else seconds_without_core(child.pid)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.machine.terminal import printable
+from agentc.runtime.machine.output_filters import printable
 
 LAST_LINES = 20
 FEW_LINES = 8

@@ -27,9 +27,9 @@ from typing import Any
 
 from agentc.program.child import die_with_parent
 from agentc.program.job import write_json
-from agentc.runtime.machine import process, rendezvous
-from agentc.runtime.machine.stopping import STOPPING
-from agentc.runtime.servers.job_leases import fill
+from agentc.runtime.machine import process, slurm_nodes
+from agentc.runtime.machine.process import STOPPING
+from agentc.runtime.servers.job_leases import fill_placeholders
 
 MODULE = "agentc.runtime.servers.server_ranks"
 JOIN_S = 300.0
@@ -50,7 +50,7 @@ def command(file: Path, program: Sequence[str], ranks: Mapping[str, Any]) -> lis
 def rank_words(spec: Mapping[str, Any], rank: int, values: Mapping[str, str]) -> list[str]:
     """The command line of one rank."""
     words = [*spec["each"], *(spec["others"] if rank else [])]
-    return [*spec["program"], *fill(words, {**values, "{rank}": str(rank)})]
+    return [*spec["program"], *fill_placeholders(words, {**values, "{rank}": str(rank)})]
 
 
 class Leader:
@@ -59,7 +59,7 @@ class Leader:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.spec: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        self.nodes = rendezvous.allocated_nodes(os.environ)
+        self.nodes = slurm_nodes.allocated_nodes(os.environ)
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("", 0))
         self._listener.listen(self.nodes)
@@ -92,11 +92,11 @@ class Leader:
                 _say(self._cause)
 
     def _start_step(self) -> None:
-        hosts = rendezvous.hosts(os.environ)[1:]
+        hosts = slurm_nodes.hosts(os.environ)[1:]
         again = [sys.executable, "-m", MODULE, "follow", str(self.file)]
-        words = rendezvous.launcher_on_each_node(again, len(hosts), os.environ, hosts)
+        words = slurm_nodes.launcher_on_each_node(again, len(hosts), os.environ, hosts)
         port = self._listener.getsockname()[1]
-        self._step = _start(words, rendezvous.launcher_variables(os.environ, port))
+        self._step = _start(words, slurm_nodes.launcher_variables(os.environ, port))
         _say(f"this is rank 0 of {self.nodes}; on {','.join(hosts)}: {shlex.join(words)}")
 
     def _look(self) -> None:
@@ -163,18 +163,18 @@ class Follower:
 
     def __init__(self, file: Path) -> None:
         self.spec: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        self.rank = rendezvous.node_rank(os.environ) + 1
+        self.rank = slurm_nodes.node_rank(os.environ) + 1
         self._stopped = False
 
     def run(self) -> int:
         """0 when told to end, 1 when the rank ended by itself. Raises RendezvousError."""
         for number in STOPPING:
             signal.signal(number, self._note)
-        host, port, _ = rendezvous.read_meeting(os.environ)
+        host, port, _ = slurm_nodes.read_meeting(os.environ)
         try:
             link = socket.create_connection((host, port), timeout=30.0)
         except OSError as error:
-            raise rendezvous.RendezvousError(
+            raise slurm_nodes.RendezvousError(
                 f"rank {self.rank} cannot reach the first node at {host}:{port}: {error}"
             ) from None
         _keep_alive(link)
@@ -242,7 +242,7 @@ def _start_rank(
     words = rank_words(spec, rank, values)
     environment = dict(os.environ)
     for name, text in (spec.get("variables") or {}).items():
-        environment[name] = fill([text], values)[0]
+        environment[name] = fill_placeholders([text], values)[0]
     print(f"rank {rank}: {shlex.join(words)}", flush=True)
     if output is None:
         return _start(words, environment)
@@ -330,7 +330,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.what == "lead":
             return Leader(options.file).run()
         return Follower(options.file).run()
-    except (rendezvous.RendezvousError, OSError) as error:
+    except (slurm_nodes.RendezvousError, OSError) as error:
         _say(str(error))
         return 1
 

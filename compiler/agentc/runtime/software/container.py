@@ -17,7 +17,7 @@ from typing import Any
 
 from agentc.runtime.software.environment import IMAGE
 from agentc.runtime.software.lock_text import Container
-from agentc.runtime.store.content import sha256_of
+from agentc.runtime.store.digests import sha256_of
 
 ENGINES = ("apptainer", "singularity")
 IMAGES_VARIABLE = "AGENTC_IMAGES"

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program import process_start
-from agentc.runtime.software.inherited import (
+from agentc.runtime.software.lock_text import lock_digest
+from agentc.runtime.software.variables import (
     JobVariablesError,
     declare_secrets,
     inherited_variables,
 )
-from agentc.runtime.software.lock_hashes import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 COMPLETE = "complete.json"

@@ -21,23 +21,32 @@ from typing import Any
 from agentc.program.child import die_with_parent
 from agentc.program.job import write_json
 from agentc.runtime.machine.process import MARK_VARIABLE, Watchdog, end_marked
-from agentc.runtime.software.build_variables import variables_for_engine, variables_for_pip
 from agentc.runtime.software.environment import COMPLETE, SoftwareEnvironmentError
-from agentc.runtime.software.install_failure import explain_failure
-from agentc.runtime.software.installed import lacking, list_installed, refusing, versions_of
-from agentc.runtime.software.installer import Installer, choose_uv, with_local_version
+from agentc.runtime.software.installer import (
+    Installer,
+    choose_uv,
+    explain_failure,
+    with_local_version,
+)
 from agentc.runtime.software.interpreter import (
     Interpreter,
     InterpreterMissingError,
     find_interpreter,
+    list_installed,
+    missing_requirements,
+    packages_refusing_python,
+    versions_of,
 )
-from agentc.runtime.software.lock_hashes import enumerated, name_of, requirements
 from agentc.runtime.software.lock_text import (
     LockText,
     LockTextError,
+    enumerate_names,
     meets,
+    name_of,
     read_lock_text,
+    requirements,
 )
+from agentc.runtime.software.variables import variables_for_engine, variables_for_pip
 
 REQUIREMENTS = "requirements.txt"
 Report = Callable[[str], None]
@@ -56,7 +65,7 @@ def read_demands(lock_text: str) -> LockText:
         raise SoftwareEnvironmentError(f"its lock cannot be read: {error}") from None
     if lock.unhashed:
         raise SoftwareEnvironmentError(
-            f"its lock has no hash for {enumerated(lock.unhashed)}\nhelp: `agentc env hash "
+            f"its lock has no hash for {enumerate_names(lock.unhashed)}\nhelp: `agentc env hash "
             "LOCK` adds them"
         )
     return lock
@@ -236,7 +245,7 @@ def _add_lacking(
             return True
         names = [name for name in missing if name in lock.if_asked]
         if not names:
-            asked = enumerated(list(missing.values()))
+            asked = enumerate_names(list(missing.values()))
             report(f"its packages ask for {asked}, which the lock does not name")
             return False
         report(f"this platform's packages ask for {', '.join(names)} too")
@@ -250,7 +259,7 @@ def _add_lacking(
 def _find_lacking(python: str, lock: LockText) -> dict[str, str]:
     """What installed packages ask for and is not there. A partial lock is asked for nothing beyond
     what it has below `if-asked`."""
-    found = lacking(list_installed(python))
+    found = missing_requirements(list_installed(python))
     if lock.partial:
         return {name: text for name, text in found.items() if name in lock.if_asked}
     return {name: text for name, text in found.items() if name not in lock.without}
@@ -258,7 +267,7 @@ def _find_lacking(python: str, lock: LockText) -> dict[str, str]:
 
 def _refuse_other_pythons(python: str, interpreter: Interpreter, directory: Path) -> None:
     """uv heeds only the least Python that a package takes; pip refuses one that is too new."""
-    for name, demand in refusing(list_installed(python)):
+    for name, demand in packages_refusing_python(list_installed(python)):
         problem = (
             f"package {name} requires a different python: {interpreter.release} not in '{demand}'"
         )

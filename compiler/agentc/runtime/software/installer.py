@@ -1,8 +1,5 @@
-"""The program that installs into an environment: uv where there is one that gives the same result,
-pip otherwise. `installation.py` is the user.
-
-The same result: exact pins without dependencies, every file held to its hash, the indexes of pip's
-own settings, files that are copied and compiled. What uv cannot be told is left to pip.
+"""Whether pip's setting `constraint` leaves a lock's pins alone. uv takes no constraints beside
+hashes, and pins that fulfil them need none; where one does not, pip says so. `installer.py` asks.
 """
 
 from __future__ import annotations
@@ -13,13 +10,48 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agentc.runtime.software.build_variables import variables_for_pip
-from agentc.runtime.software.constraints import all_fulfilled
-from agentc.runtime.software.lock_text import LockText
+from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.software.interpreter import packaging_modules
+from agentc.runtime.software.lock_text import LockText, normalised
+from agentc.runtime.software.variables import variables_for_pip
+
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_EXACT = re.compile(r"==\s*([^\s;]+)")
+
+
+def all_fulfilled(files: Iterable[str], pins: Mapping[str, str]) -> bool:
+    """Whether each pin (a line of a lock by normalised name) is among what the files allow; False
+    as well where that cannot be read: a file of another place, an option, an address."""
+    for file in files:
+        demands = _read(file)
+        if demands is None:
+            return False
+        for demand in demands:
+            pin = pins.get(normalised(demand.name))
+            if pin is None:
+                continue
+            exact = _EXACT.search(pin)
+            if exact is None or demand.url is not None:
+                return False
+            if not demand.specifier.contains(exact.group(1), prereleases=True):
+                return False
+    return True
+
+
+def _read(file: str) -> list[Any] | None:
+    """The demands in a file of constraints; None where one is not a name and versions."""
+    try:
+        reader, _ = packaging_modules()
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        stripped = [_COMMENT.sub("", line).strip() for line in lines]
+        return [reader.Requirement(line) for line in stripped if line]
+    except (OSError, ValueError, SoftwareEnvironmentError):
+        return None  # packaging's InvalidRequirement is a ValueError
+
 
 INSTALLER_VARIABLE = "AGENTC_INSTALLER"
 """`pip` leaves uv out."""
@@ -160,3 +192,123 @@ def with_local_version(requirements: str, failed: Iterable[str]) -> str | None:
 def _any_spelling(name: str) -> str:
     """Any spelling of a distribution's name (PEP 503)."""
     return "[-_.]+".join(map(re.escape, re.split(r"[-_.]+", name)))
+
+
+_LAST = 20
+_FULL = ("no space left on device", "errno 28", "disk quota exceeded", "errno 122")
+_OFFLINE = (
+    "temporary failure in name resolution", "name or service not known", "newconnectionerror",
+    "failed to establish a new connection", "network is unreachable", "connecttimeouterror",
+    "connection refused", "nameresolutionerror", "cannot connect to proxy", "proxyerror",
+    "read timed out", "no address associated with hostname", "dns error", "error sending request",
+    "network connectivity is disabled", "tcp connect error",
+)  # fmt: skip
+_NO_VENV = ("ensurepip is not available", "no module named ensurepip", "no module named venv")
+_COMPILER = ("command 'gcc' failed", "command 'cc' failed", "command 'g++' failed",
+             "no such file or directory: 'gcc'", "python.h: no such file", "unable to find a comp",
+             "no such file or directory: 'g++'", "no such file or directory: 'cc'")  # fmt: skip
+
+
+def explain_failure(lines: Sequence[str], directory: Path) -> str:
+    """The message for people about a build in `directory` that ended with these lines."""
+    found = _cause("\n".join(lines), directory)
+    tail = ["  | " + line for line in lines[-_LAST:]]
+    return "\n".join([*found, *tail])
+
+
+def _cause(text: str, directory: Path) -> list[str]:
+    low = text.lower()
+    if _any(_FULL, low):
+        return [
+            f"the disk is full: {_left(directory)} is left for {directory.parent}",
+            "help: free some space, or keep software environments on another disk:"
+            " export AGENTC_ENVIRONMENTS=/somewhere/else",
+        ]
+    if _any(_OFFLINE, low):
+        return [
+            "the package index cannot be reached from this machine",
+            "help: build it where there is a network and the same folder"
+            " (`agentc env sync SPEC` on a cluster's login node), or name a mirror:"
+            " export PIP_INDEX_URL=https://... (PIP_FIND_LINKS=/folder for downloaded wheels)",
+        ]
+    if _any(_NO_VENV, low):
+        return [
+            "this Python cannot make environments: its module ensurepip is missing",
+            "help: on Debian and Ubuntu `apt install python3-venv` (pythonX.Y-venv for another"
+            " version)",
+        ]
+    match = re.search(r"package '?([^\s']+)'? requires a different python: (\S+) not in '([^']+)'",
+                      low)  # fmt: skip
+    if match:
+        return [
+            "{} does not take Python {}: it asks for {}".format(*match.groups()),
+            "help: the lock may demand another interpreter (`# agentc: python 3.10`) or take the"
+            " package all the same (`# agentc: then --ignore-requires-python` before its line)",
+        ]
+    match = re.search(r"no matching distribution found for (\S+)", text, re.IGNORECASE)
+    if match:
+        if "(from versions: none)" in low:
+            return [
+                f"the package index has no version of {match.group(1)} for this Python and "
+                "platform, or it"
+                " cannot be reached",
+                "help: is PIP_INDEX_URL right, and is there a network?",
+            ]
+        return [
+            f"the package index has no {match.group(1)} for this Python and platform",
+            "help: choose a version that it has, or an interpreter that the package was built for",
+        ]
+    match = re.search(r"(?:there is no version of|no versions of) ([^\s,]+)", text) or re.search(
+        r"because (\S+) has no wheels with a matching", text, re.IGNORECASE
+    )
+    if match:
+        return [
+            f"the package index has no {match.group(1)} for this Python and platform",
+            "help: choose a version that it has, or an interpreter that the package was built for;"
+            " is PIP_INDEX_URL right?",
+        ]
+    if "do not match the hashes" in low or "hash mismatch for" in low:
+        return [
+            f"{_named_by_hash(text)} is not the file that the lock names by its hash",
+            "help: where it comes from your own index or build, `agentc env hash LOCK --file FILE`"
+            " adds its hash to a lock of yours (`software:` in a spec); else it has been altered:"
+            " use it for nothing",
+        ]
+    if "hashes are required" in low or "hash for all requirements" in low:
+        return [
+            "the lock lacks the hash of something that it names",
+            "help: `agentc env hash LOCK` adds the hashes that its package index states",
+        ]
+    if _any(_COMPILER, low):
+        return [
+            "a package has to be built from source, and this machine has no compiler for it",
+            "help: on Debian and Ubuntu `apt install build-essential python3-dev`",
+        ]
+    if "no module named 'torch'" in low or "modulenotfounderror" in low:
+        return [
+            "a package that is built from source needs another one to be there before it",
+            "help: in the lock, put it below a line `# agentc: then --no-build-isolation`",
+        ]
+    if "permission denied" in low or "read-only file system" in low:
+        return [
+            f"{directory.parent} cannot be written to",
+            "help: export AGENTC_ENVIRONMENTS=/a/folder/of/yours",
+        ]
+    return ["the installation failed; its last lines:"]
+
+
+def _named_by_hash(text: str) -> str:
+    match = re.search(r"^\s*(\S+==\S+|\S+ @ \S+).* from (?:file|http)\S*", text, re.MULTILINE)
+    match = match or re.search(r"[Hh]ash mismatch for `([^`]+)`", text)
+    return "a downloaded file" if match is None else match.group(1)
+
+
+def _any(signs: Sequence[str], text: str) -> bool:
+    return any(sign in text for sign in signs)
+
+
+def _left(directory: Path) -> str:
+    for place in (directory, *directory.parents):
+        if place.exists():
+            return f"{shutil.disk_usage(str(place)).free / 1000000.0:.1f} MB"
+    return "nothing"

@@ -1,4 +1,5 @@
-"""The staging directory of a job at work: what survives a cut-off, and what is told meanwhile."""
+"""Attempts at a job: when and where each began and why it ended, kept in its staging directory over
+kills and requeues, until the manifest tells of those that came to nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +15,60 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program.job import read_json, write_json
-from agentc.runtime.store.attempts import Attempts
-from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.store.trouble import writing
+from agentc.runtime.contracts.model_contracts import PRIVATE
+from agentc.runtime.machine.output_filters import Redactor
+from agentc.runtime.store.digests import VERSION, manifest_text, sha256_of, shape_of
+from agentc.runtime.store.file_system import visibility_timeout, writing
+from agentc.runtime.store.layout import MANIFEST, StoreLayout, seal
+from agentc.runtime.store.object_lock import LostClaimError, ObjectLock
+
+CUT_OFF = "it was cut off: its wrapper was killed, or its node was lost"
+_MOST = 50
+
+
+class Attempts:
+    """`attempts.jsonl`: a line for each beginning, one for each end that was seen."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def begin(self) -> None:
+        """An attempt begins, here and now."""
+        line = {"began": time.time(), "host": os.uname().nodename}
+        if "SLURM_JOB_ID" in os.environ:
+            line["slurm"] = os.environ["SLURM_JOB_ID"]
+        self._add(line)
+
+    def end(self, because: str) -> None:
+        """The attempt came to nothing, for this reason."""
+        self._add({"ended": time.time(), "because": because.splitlines()[0][:500]})
+
+    def past(self) -> list[dict[str, Any]]:
+        """Every attempt but the one that goes on, the latest fifty: `{"began", "host", "slurm"?,
+        "ended"?, "because"}`."""
+        found: list[dict[str, Any]] = []
+        for line in self._lines():
+            if "began" in line:
+                found.append(line)
+            elif found and "because" not in found[-1]:
+                found[-1].update(line)
+        return [{"because": CUT_OFF, **attempt} for attempt in found[:-1]][-_MOST:]
+
+    def _lines(self) -> list[dict[str, Any]]:
+        found = []
+        with suppress(OSError):
+            for text in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+                with suppress(ValueError):  # a line that a kill cut off
+                    line = json.loads(text)
+                    if isinstance(line, dict):
+                        found.append(line)
+        return found
+
+    def _add(self, line: dict[str, Any]) -> None:
+        # What it costs to be without: a reason. A full disk must not fail the job for that.
+        with suppress(OSError), self._path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
+
 
 STATES = ("waiting", "environment", "leases", "running", "checking", "published", "failed")
 
@@ -158,3 +210,105 @@ def remove_tree(path: Path) -> None:
                 raise
             aside = ".gone-" + binascii.hexlify(os.urandom(6)).decode("ascii")
             path.rename(path.with_name(aside))
+
+
+_CHUNK = 1 << 20
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
+_RENAMES = 5
+
+
+def publish(
+    layout: StoreLayout,
+    staging: Staging,
+    manifest: Mapping[str, Any],
+    redactor: Redactor,
+    claim: ObjectLock | None = None,
+) -> None:
+    """Turn a staged job into the object. The caller holds the claim, and nobody writes to the
+    staging directory any more. Raises StoreWriteError, and LostClaimError when the claim was
+    taken over meanwhile."""
+    whole = staging.publish
+    with writing("the object " + staging.name, staging.path):
+        remove_tree(whole)
+        whole.mkdir()
+        staging.data.rename(whole / "data")
+        if staging.logs.is_dir():
+            staging.logs.rename(whole / "logs")
+        value = {**manifest, "manifest": VERSION, **shape_of(whole), "files": hash_files(whole)}
+        value = json.loads(redactor.clean_text(json.dumps(value, ensure_ascii=False)))
+        text = manifest_text(value)
+        with (whole / MANIFEST).open("w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        seal(layout, whole, manifest.get("type") in PRIVATE)
+        for folder, _, _ in os.walk(str(whole)):
+            _sync_directory(Path(folder))
+    if claim is not None and not claim.is_mine():
+        raise LostClaimError(claim.name)
+    target = layout.object(staging.name)
+    with writing("the object " + staging.name, target.parent):
+        _make_folder(target.parent)
+        _put_in_place(whole, target, text, staging.path / "torn")
+        _sync_directory(target.parent)
+    if claim is not None and visibility_timeout(layout) > 0:
+        claim.note_published()
+    staging.remove()
+
+
+def _put_in_place(whole: Path, target: Path, text: str, torn: Path) -> None:
+    """Rename, until the object is there, ours or that of another with the same key."""
+    for left in reversed(range(_RENAMES)):
+        try:
+            whole.rename(target)
+            return
+        except OSError as error:
+            if _holds(target / MANIFEST, text):
+                return  # carried out; the reply was lost, and the second try found nothing
+            taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            if left == 0 or not (taken or error.errno == errno.ESTALE):
+                raise
+        if (target / MANIFEST).exists():
+            return
+        if taken:
+            # Without a manifest it is no object: somebody removed a part of it by hand.
+            remove_tree(torn)
+            target.rename(torn)
+
+
+def _make_folder(path: Path) -> None:
+    """With its entries in the folders above synced: what lies in a folder whose own name a power
+    cut takes is lost."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    with suppress(FileExistsError):
+        path.mkdir()
+    _sync_directory(path.parent)
+
+
+def _holds(manifest: Path, text: str) -> bool:
+    try:
+        return manifest.read_text(encoding="utf-8") == text
+    except OSError:
+        return False
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """Sha256 of every file under a folder, by relative path; each is synced to the disk."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            found[path.relative_to(folder).as_posix()] = sha256_of(path, sync=True)
+    return found
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(str(path), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:  # some file systems cannot, and need not
+            raise
+    finally:
+        os.close(descriptor)

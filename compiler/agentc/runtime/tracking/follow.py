@@ -1,24 +1,181 @@
-"""RunFollower: looks at the jobs of a plan again and again, and hands what is new to a sink.
+"""Points from lines: `logs/steps.jsonl` of trainers, `curve.jsonl` of online RL.
 
-What a job has written so far is read where it is staged, what is finished where it is published;
-so a run on another node, and one that was over long ago, are followed in the same way. Nothing is
-ever written into the store. Neighbours: `tail.py`, `names.py`, `results.py`; `program.py` calls it.
+Neighbour: `tail.py` reads the lines while they are written.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from agentc.runtime.store.layout import StoreLayout
-from agentc.runtime.tracking import results
-from agentc.runtime.tracking.names import Names
-from agentc.runtime.tracking.points import Point, fingerprint, metric_name, read_point
-from agentc.runtime.tracking.sink import HeldSteps, TrackedRun, TrackerSink
-from agentc.runtime.tracking.tail import Tail
+from agentc.runtime.tracking.sink import HeldSteps, Names, TrackedRun, TrackerSink
+
+_STEP = ("step", "iteration")
+"""What counts, in the order of preference: a line has one of them."""
+_UNSAFE = re.compile(r"[^\w\-. /]")
+"""What the narrowest of the trackers (MLflow) has in no name of a metric."""
+_OF_THE_CLOCK = ("_per_s", "_seconds")
+
+
+class Point(NamedTuple):
+    """The numbers of one step, by name; those of nested objects as `return/mean`."""
+
+    step: int
+    numbers: dict[str, float]
+
+
+def read_point(line: bytes) -> Point | None:
+    """The point of a line; None where it is no object of JSON, or counts nothing."""
+    try:
+        row = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None  # it was being written when the job was cut off
+    if not isinstance(row, dict):
+        return None
+    counted = next((name for name in _STEP if _is_count(row.get(name))), None)
+    if counted is None:
+        return None
+    numbers = {name: value for name, value in flat_numbers(row) if name != counted}
+    return Point(int(row[counted]), numbers)
+
+
+def metric_name(text: str) -> str:
+    """The same in every tracker: `evaluate@seed=0/reward` is `evaluate_seed_0/reward`."""
+    return _UNSAFE.sub("_", text)
+
+
+def flat_numbers(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of an object, NaN and infinite ones too; texts, lists and null are left out."""
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from flat_numbers(inner, f"{before}{name}/")
+        elif isinstance(inner, (int, float)) and not isinstance(inner, bool):
+            yield before + str(name), float(inner)
+
+
+def fingerprint(point: Point) -> int:
+    """Differs where a step came out otherwise when it was made again: speeds and times always do,
+    and are left out."""
+    kept = sorted(
+        (name, repr(value))
+        for name, value in point.numbers.items()
+        if not name.endswith(_OF_THE_CLOCK) and not name.startswith("seconds/")
+    )
+    return hash(tuple(kept))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+class Tail:
+    """Reads whole lines only: what follows the last newline is being written."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+        self._last = b""
+
+    def read(self, path: Path) -> list[bytes]:
+        """The lines since the last call, of the file where it lies now. All of them again, where
+        what was read is no longer there: a resumed job has dropped the lines that it repeats.
+        None of a file that is not there, or cannot be read at this moment."""
+        try:
+            with path.open("rb") as file:
+                if not self._goes_on(file):
+                    self._offset, self._last = 0, b""
+                file.seek(self._offset)
+                new = file.read()
+        except OSError:
+            return []
+        whole = new[: new.rfind(b"\n") + 1]
+        if not whole:
+            return []
+        lines = whole.splitlines(keepends=True)
+        self._offset += len(whole)
+        self._last = lines[-1]
+        return lines
+
+    def _goes_on(self, file: BinaryIO) -> bool:
+        """Whether the last line that was read still ends where it ended."""
+        file.seek(self._offset - len(self._last))
+        return file.read(len(self._last)) == self._last
+
+
+FILES = {"Metrics": "metrics.json", "Comparison": "comparison.json", "Verdicts": "claims.json"}
+"""The types of artifacts with results, and the file that holds them."""
+
+_SCORES = ("reward", "success")
+_INTERVAL = ("mean", "low", "high")
+_COUNTS = ("n_tasks", "n_error")
+
+
+def evaluation_numbers(series: str, metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Of metrics.json: `<series>/reward` is the mean, beside it the ends of its interval."""
+    found = dict(_scores(series, metrics))
+    for name in _COUNTS:
+        if isinstance(metrics.get(name), int):
+            found[f"{series}/{name}"] = float(metrics[name])
+    return found
+
+
+def comparison_numbers(comparison: Mapping[str, Any]) -> dict[str, float]:
+    """Of comparison.json: each evaluation's difference from the baseline, with its interval."""
+    found: dict[str, float] = {}
+    for row in comparison.get("rows") or ():
+        for score, key in (("reward", "difference"), ("success", "success_difference")):
+            what = f"{row['name']}/{score} less {comparison.get('baseline')}"
+            found.update(_interval(what, row.get(key)))
+    return found
+
+
+def verdict_numbers(verdicts: Mapping[str, Any]) -> dict[str, float]:
+    """Of claims.json: what was observed for each claim, with its interval."""
+    found: dict[str, float] = {}
+    for claim in verdicts.get("claims") or ():
+        observed = claim.get("difference") or claim.get("observed")
+        found.update(_interval(f"claims/{claim['name']}", observed))
+    return found
+
+
+def verdict_words(verdicts: Mapping[str, Any]) -> dict[str, str]:
+    """The verdict on each claim, by its name."""
+    return {str(claim["name"]): str(claim["verdict"]) for claim in verdicts.get("claims") or ()}
+
+
+def verdict_text(verdicts: Mapping[str, Any]) -> str:
+    """The same as a table in Markdown, with the reasons."""
+    lines: list[str] = ["| claim | what | verdict | because |", "|---|---|---|---|"]
+    for claim in verdicts.get("claims") or ():
+        cells = (claim["name"], claim.get("what"), claim["verdict"], claim.get("because"))
+        lines.append(f"| {' | '.join(_cell(each) for each in cells)} |")
+    return "\n".join(lines)
+
+
+def _scores(series: str, metrics: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for score in _SCORES:
+        yield from _interval(f"{series}/{score}", metrics.get(score)).items()
+
+
+def _interval(name: str, value: Mapping[str, Any] | None) -> dict[str, float]:
+    """`name` for the mean, `name_low` and `name_high`; nothing of what was not measured. No name is
+    a folder of another: MLflow's files could not hold both."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        name if part == "mean" else f"{name}_{part}": float(value[part])
+        for part in _INTERVAL
+        if isinstance(value.get(part), (int, float))
+    }
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+
 
 Job = Mapping[str, Any]
 
@@ -42,7 +199,7 @@ class RunFollower:
         jobs = {f"{job['kind']}/{job['key']}": job for job in reversed(document["jobs"])}
         self._open: dict[str, Job] = dict(reversed(list(jobs.items())))
         self._curves: dict[str, _Curve] = {}
-        found = [name for name, job in self._open.items() if job["produces"] in results.FILES]
+        found = [name for name, job in self._open.items() if job["produces"] in FILES]
         self._results = names.of_results(found) if found else None
         self._of_results = set(found)
         self._held: HeldSteps | None = None
@@ -95,20 +252,20 @@ class RunFollower:
 
     def _tell(self, name: str, job: Job) -> None:
         """Evaluations are counted by their rounds: those of one stage are a curve, too."""
-        value = _json(self._layout.data(name) / results.FILES[job["produces"]])
+        value = _json(self._layout.data(name) / FILES[job["produces"]])
         if value is None or self._results is None:
             return
         if self._held is None:
             self._held = self._sink.open(self._results)
         series = self._names.series(job["stage"], job.get("round"))
         if job["produces"] == "Metrics":
-            numbers = results.evaluation_numbers(series, value)
+            numbers = evaluation_numbers(series, value)
         elif job["produces"] == "Comparison":
-            numbers = results.comparison_numbers(value)
+            numbers = comparison_numbers(value)
         else:
-            numbers = results.verdict_numbers(value)
-            words = results.verdict_words(value)
-            self._sink.tell(self._results, series, results.verdict_text(value), words)
+            numbers = verdict_numbers(value)
+            words = verdict_words(value)
+            self._sink.tell(self._results, series, verdict_text(value), words)
         step = int(job.get("round") or 0)
         self._log(self._results, step, _missing(self._held, Point(step, numbers)))
 

@@ -3,7 +3,7 @@
 Its first line of input is the request, JSON: {"store", "plan", "label", "project", "settings",
 "folder", "every"}; secrets and other variables are in its environment. Lines that it prints are for
 people, its errors for a log. Whoever started it may be killed: its input ends with it.
-`agentc.tracking.process` is the other end.
+`agentc.tracking.trackers` is the other end.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Any
 
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.tracking.follow import RunFollower
-from agentc.runtime.tracking.names import Names
-from agentc.runtime.tracking.sink import TrackerSink
+from agentc.runtime.tracking.sink import Names, TrackerSink
 
 Say = Callable[[str], None]
 MakeSink = Callable[[Mapping[str, Any], Path, Say], TrackerSink]

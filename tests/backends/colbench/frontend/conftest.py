@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("skimage", reason="scikit-image is not installed: make setup")
 
-from agentc.runtime.browser.box import NoBrowserError
+from agentc.runtime.browser.process import NoBrowserError
 from agentc_backends.environments.colbench.frontend.environment import (
     FrontendEnvironment,
     FrontendShared,

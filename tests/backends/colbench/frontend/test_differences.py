@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentc.runtime.browser.blocks import TextBlock
+from agentc.runtime.browser.render import TextBlock
 from agentc_backends.environments.colbench.frontend.human import SAME, largest_difference
 
 TITLE = TextBlock("Oak Bakery", 540, 20, 200, 40, (0, 0, 0), (37, 99, 235), 40.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.backends.colbench.frontend.conftest import WANTED
 
-from agentc.runtime.browser.blocks import TextBlock
+from agentc.runtime.browser.render import TextBlock
 from agentc_backends.environments.colbench.frontend.similarity import (
     PARTS,
     composite,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentc.program.job import Job, load_job
-from agentc.runtime.store.content import content_digest
+from agentc.runtime.store.digests import content_digest
 from agentc_backends.data.models.checkpoint import CheckpointError
 from agentc_backends.data.models.job_path import SPEC_DIRECTORY
 from agentc_backends.data.models.model_files import copy_encoder

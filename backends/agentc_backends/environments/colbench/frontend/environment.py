@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, Literal, get_args
 
-from agentc.runtime.browser.box import NoBrowserError
+from agentc.runtime.browser.process import NoBrowserError
 from agentc.runtime.browser.render import Rendered
 from agentc_backends.environments.colbench.dialogue import (
     OVER,

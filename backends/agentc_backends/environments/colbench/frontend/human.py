@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from PIL import Image
 
-from agentc.runtime.browser.blocks import TextBlock
-from agentc.runtime.browser.render import WIDTH, WINDOW_HEIGHT, Rendered
+from agentc.runtime.browser.render import WIDTH, WINDOW_HEIGHT, Rendered, TextBlock
 from agentc_backends.environments.colbench.frontend.pages import PageTask
 from agentc_backends.environments.colbench.frontend.similarity import considered, match_blocks
 from agentc_backends.environments.colbench.settings import NO_CODE

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from agentc.runtime.browser.box import NoBrowserError
+from agentc.runtime.browser.process import NoBrowserError
 from agentc_backends.environments.colbench.dialogue import checked_text, served_splits
 from agentc_backends.environments.colbench.frontend.environment import (
     FrontendEnvironment,

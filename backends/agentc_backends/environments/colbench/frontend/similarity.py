@@ -22,8 +22,7 @@ import numpy as np
 from PIL import Image
 from skimage.metrics import structural_similarity
 
-from agentc.runtime.browser.blocks import TextBlock
-from agentc.runtime.browser.render import WIDTH, WINDOW_HEIGHT, Rendered
+from agentc.runtime.browser.render import WIDTH, WINDOW_HEIGHT, Rendered, TextBlock
 
 PARTS = ("ssim", "histogram", "phash", "blocks")
 _LEVELS = 8

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 
-from agentc.runtime.browser.pool import RenderPool
-from agentc.runtime.browser.render import Answer, Rendered, RenderLimits
+from agentc.runtime.browser.render import Answer, Rendered, RenderLimits, RenderPool
 from agentc_backends.environments.colbench.frontend.pages import TAILWIND, PageTask
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.similarity import (

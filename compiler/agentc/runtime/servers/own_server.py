@@ -1,0 +1,431 @@
+"""Leases: servers that a job needs while it runs. Started, probed, checked, watched, ended.
+
+The fields of a lease are those of `agentc.backend_api.LeaseDraft`. What a server must prove
+before work starts is in `agentc.runtime.servers.probe`; an environment that a job's program opens
+in its own process has no server (`job_leases.InsideLease`).
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentc.program.import_report import FOLDER_VARIABLE, read_reports
+from agentc.program.job import write_json
+from agentc.runtime.machine import slurm_nodes
+from agentc.runtime.machine.supervise import Child, Supervisor
+from agentc.runtime.servers.job_leases import (
+    LEASES_VARIABLE,
+    fill_placeholders,
+    planned_facts,
+    program_of,
+    write_leases,
+)
+from agentc.runtime.servers.server_log import describe_log, last_lines, size_of
+from agentc.runtime.store.staging import remove_tree
+
+if TYPE_CHECKING:
+    from agentc.runtime.machine.device_lease import CoreLease
+    from agentc.runtime.servers.probe import HealthWatch
+
+
+GRACE_S = 10.0
+"""How long a server may take to stop after SIGTERM."""
+LOOPBACK = "127.0.0.1"
+_PORT_TAKEN = ("address already in use", "eaddrinuse", "errno 98")
+_PORT_TRIES = 4
+_PORT_LINES = 400
+"""vLLM writes some hundred lines after the one that says so."""
+
+
+class LeaseError(Exception):
+    """A server did not start, is not what was asked for, or died; the message has its last
+    lines."""
+
+
+class OwnServer:
+    """One server. `endpoint` is what the job program is told about it."""
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        python: Sequence[str],
+        variables: Mapping[str, str],
+        model: Path | None,
+        folder: Path,
+        logs: Path,
+        host: str = LOOPBACK,
+        name: str | None = None,
+    ) -> None:
+        """`name` tells its files from those of other servers in these folders; by default there
+        is none of the same role."""
+        self.role: str = spec["role"]
+        self.name = name or self.role
+        self.spec = spec
+        self.model = model
+        self.log = logs / (self.name + ".log")
+        self.log_begins = 0
+        """Where in its log the last start begins: logs are appended over attempts."""
+        self.child: Child | None = None
+        self.ready_s = 0.0
+        self.software: dict[str, Any] = {}
+        self.account: dict[str, Any] = {}
+        """What manifests keep of what an environment says of itself (`job_leases.kept_of`)."""
+        self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
+        self.url: str | None = spec.get("url")
+        self._python = list(python)
+        self._variables = dict(variables)
+        self._ready_file = folder / (self.name + ".ready.json")
+        self._settings_file = folder / (self.name + ".settings.json")
+        self._ranks_file = folder / (self.name + ".ranks.json")
+        self._leases_file = folder / (self.name + ".leases.json")
+        self.needs: dict[str, Any] = {}
+        """Other leases of the job, by role, that its program asks; ready before it is started."""
+        self.imported = folder / "imported" / self.name
+        self._host = host
+        self._held: socket.socket | None = None
+        self._cores: CoreLease | None = None
+        self._watch: HealthWatch | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether the endpoint is somebody else's and nothing is started."""
+        return self.spec.get("port") == "none"
+
+    @property
+    def endpoint(self) -> dict[str, Any]:
+        """`{"url", "token", "model", "log", "client", "identity"}` for the job file."""
+        found: dict[str, Any] = {"url": self.url, "token": "" if self.remote else self.token}
+        if self.spec.get("served_name"):
+            found["model"] = self.spec["served_name"]
+        if not self.remote:
+            found["log"] = str(self.log)
+        for name in ("client", "identity"):
+            if self.spec.get(name):
+                found[name] = self.spec[name]
+        return found
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Start the server's program. Raises LeaseError when it cannot be started at all."""
+        if self._ready_file.exists():
+            self._ready_file.unlink()
+        words = {
+            "{host}": self._host,
+            "{port}": "0",
+            "{ready_file}": str(self._ready_file),
+            "{model}": str(self.model or ""),
+            "{served_name}": str(self.spec.get("served_name") or ""),
+            "{settings}": str(self._settings_file),
+        }
+        if self.spec.get("settings"):
+            write_json(self._settings_file, self.spec["settings"])
+        if self.spec.get("port") == "held":
+            words["{port}"] = str(self._hold_port())
+            self.url = http_address(self._host, int(words["{port}"]))
+        argv = [*self._python, *fill_placeholders(program_of(self.spec), words)]
+        ranks = self.spec.get("ranks")
+        # Outside of SLURM, or where the profile gives one node, the server is one process.
+        if ranks and slurm_nodes.allocated_nodes(os.environ) > 1:
+            # Imported late: few servers spread over nodes, and every job would pay for it.
+            from agentc.runtime.servers import server_ranks
+
+            argv = server_ranks.command(self._ranks_file, argv, ranks)
+        variables = {**self._variables, **fill_variables(self.spec.get("variables") or {}, words)}
+        variables["AGENTC_TOKEN"] = self.token
+        variables.update(self._take_cores())
+        variables[FOLDER_VARIABLE] = str(self.imported)
+        if self.needs:
+            write_leases(self._leases_file, self.needs)
+            variables[LEASES_VARIABLE] = str(self._leases_file)
+        remove_tree(self.imported)
+        self.log_begins = size_of(self.log)
+        try:
+            self.child = supervisor.start(
+                self.name, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
+            )
+        except OSError as error:
+            raise LeaseError(f"the {self.role} server cannot be started: {error}") from None
+        if self._cores is not None:
+            self.child.when_ended.append(self._cores.release)
+
+    def port_was_taken(self) -> bool:
+        """Whether the server ended because somebody else took its port meanwhile."""
+        return self.spec.get("port") == "held" and any(
+            sign in last_lines(self.log, _PORT_LINES, self.log_begins).lower()
+            for sign in _PORT_TAKEN
+        )
+
+    def read_ready_file(self) -> bool:
+        """Take the address from the ready file, if it has been written."""
+        try:
+            ready = json.loads(self._ready_file.read_text(encoding="utf-8"))
+            host, port = str(ready["host"]), int(ready["port"])
+        except FileNotFoundError:
+            return False
+        except (ValueError, KeyError, TypeError) as error:
+            raise LeaseError(
+                f"the {self.role} server wrote a ready file that cannot be read "
+                f"({type(error).__name__}: {error}); expected "
+                '{"host": ..., "port": ...}, written atomically'
+            ) from None
+        if self._host != LOOPBACK and host != self._host:
+            raise LeaseError(
+                f"the {self.role} server was told to listen on {self._host} and listens on "
+                f"{host}: its program does not "
+                "heed {host}, so that jobs on other nodes cannot reach it; use `scope: job`"
+            )
+        self.url = http_address(host, port)
+        return True
+
+    def release_port(self) -> None:
+        """Stop holding the port: the server listens on it now."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def _hold_port(self) -> int:
+        self.release_port()
+        # A bound socket that does not listen keeps the kernel from giving the port to anybody
+        # who asks for a free one, while a server that names it (SO_REUSEADDR) can bind it.
+        self._held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind((self._host, 0))
+        port: int = self._held.getsockname()[1]
+        return port
+
+    def _take_cores(self) -> dict[str, str]:
+        """Cores of this machine that no other server has, where its program binds threads; over
+        several nodes it binds none: on each other ones may be free."""
+        count = int(self.spec.get("cores") or 0)
+        if not count or (self.spec.get("ranks") and slurm_nodes.allocated_nodes(os.environ) > 1):
+            return {}
+        # Imported late: few servers bind threads, and every job would pay for it.
+        from agentc.runtime.machine.device_lease import (
+            CORES_VARIABLE,
+            CoreLease,
+            allowed_cores,
+            lock_folder,
+        )
+
+        if self._cores is None:
+            self._cores = CoreLease(lock_folder(os.environ))
+        cores = self._cores.acquire(count, allowed_cores())
+        return {CORES_VARIABLE: ",".join(map(str, cores))} if cores else {}
+
+    def watch(self) -> None:
+        """From now on, ask it for its health, where its lease says how long it may be silent."""
+        silence_s = float(self.spec.get("silence_s") or 0.0)
+        if not silence_s or self.child is None:
+            return
+        # Imported late: few servers are asked.
+        from agentc.runtime.servers.probe import HealthWatch
+
+        self._watch = HealthWatch(self, silence_s)
+        self.child.when_ended.append(self._watch.end)
+        self._watch.begin()
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with it while its process lives."""
+        return None if self._watch is None else self._watch.fault
+
+    def manifest(self) -> dict[str, Any]:
+        """What the manifest of the job says about this lease."""
+        found = planned_facts(self.spec)
+        if self.name != self.role:
+            found["name"] = self.name
+        found["ready_s"] = round(self.ready_s, 3)
+        if not self.remote:
+            found.update(self.software)
+            found.update(read_reports(self.imported))
+        found.update(self.account)
+        if self.child is not None:
+            self.child.measure()
+            found["cpu_s"] = round(self.child.cpu_s, 3)
+            found["max_rss_mb"] = round(self.child.max_rss_mb, 1)
+        if self.remote:
+            found["url"] = self.url
+        return found
+
+
+def http_address(host: str, port: int) -> str:
+    """The URL of a server; the address of an IPv6 host stands in brackets there."""
+    return ("http://[%s]:%d" if ":" in host else "http://%s:%d") % (host, port)
+
+
+def start_all(
+    leases: Sequence[OwnServer],
+    supervisor: Supervisor,
+    over: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Start all servers at once, but for those that ask others of them, which come second; return
+    when each is ready and is what it should be; false when `over` says meanwhile that nobody needs
+    them any more.
+
+    Raises LeaseError (a server died, is late, or is another one) or StoppedError.
+    """
+    first = [lease for lease in leases if not lease.needs]
+    if not _start_wave(first, supervisor, over, ()):
+        return False
+    asking = [lease for lease in leases if lease.needs]
+    return not asking or _start_wave(asking, supervisor, over, first)
+
+
+def _start_wave(
+    leases: Sequence[OwnServer],
+    supervisor: Supervisor,
+    over: Callable[[], bool],
+    before: Sequence[OwnServer],
+) -> bool:
+    """Those that need nothing that is not ready. `before` were, and must not die meanwhile."""
+    for lease in leases:
+        if not lease.remote:
+            lease.start(supervisor)
+    checks = [_Check(lease) for lease in leases]
+    try:
+        for check in checks:
+            check.begin()
+
+        def settled() -> bool:
+            gone = dead(before)
+            if gone is not None:
+                raise LeaseError(death_message(gone))
+            for check in checks:
+                child = check.lease.child
+                if not check.done and child is not None and child.status is not None:
+                    if check.lease.port_was_taken() and check.tries < _PORT_TRIES:
+                        check.tries += 1
+                        check.cancel()
+                        check.lease.start(supervisor)
+                        check.begin()
+                        continue
+                    raise LeaseError(death_message(check.lease))
+                if check.error is not None:
+                    raise LeaseError(check.error + _tail(check.lease))
+            return over() or all(check.done for check in checks)
+
+        supervisor.wait(settled, every=0.05)
+        for check in checks:
+            if check.done:
+                check.lease.watch()
+        return all(check.done for check in checks)
+    finally:
+        for check in checks:
+            check.cancel()
+            check.lease.release_port()
+
+
+def distinct_name(role: str, identity: str, taken: Collection[str]) -> str:
+    """The name of one of several servers in one folder: its role for the first, and for others
+    with the same one eight digits of what they are besides."""
+    if role not in taken:
+        return role
+    return f"{role}-{hashlib.sha256(identity.encode('utf-8')).hexdigest()[:8]}"
+
+
+def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
+    """End the servers that this process started: TERM, grace, KILL, each with its whole group."""
+    supervisor.end([lease.child for lease in leases if lease.child is not None], GRACE_S)
+
+
+def dead(leases: Sequence[OwnServer]) -> OwnServer | None:
+    """The first server that has ended or does not serve any more, or None."""
+    for lease in leases:
+        if lease.child is not None and (lease.child.status is not None or lease.fault):
+            return lease
+    return None
+
+
+def death_message(lease: OwnServer) -> str:
+    """What to tell people about a server that ended by itself, or serves no more."""
+    status = lease.child.status if lease.child is not None else None
+    how = f"exited with {status}"
+    if status is not None and status < 0:
+        how = "was killed by signal %d" % -status
+    elif status == 0:
+        how = "exited with 0 while it was needed"
+    elif status is None and lease.fault:
+        how = lease.fault
+    return f"the {lease.role} server ({lease.spec['backend']}) {how}{_tail(lease)}"
+
+
+def fill_variables(variables: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """The same for the values of environment variables."""
+    return {name: fill_placeholders([text], values)[0] for name, text in variables.items()}
+
+
+def _tail(lease: OwnServer) -> str:
+    return "" if lease.remote else describe_log(lease.log, lease.spec, lease.log_begins)
+
+
+class _Check:
+    """Probes one lease in a thread, so that the loop can watch for deaths meanwhile."""
+
+    def __init__(self, lease: OwnServer) -> None:
+        self.lease = lease
+        self.done = False
+        self.error: str | None = None
+        self.tries = 1
+        self._stop: threading.Event | None = None
+
+    def begin(self) -> None:
+        self._stop = threading.Event()
+        thread = threading.Thread(target=self._run, args=(self._stop,), daemon=True)
+        thread.start()
+
+    def cancel(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+
+    def _run(self, stop: threading.Event) -> None:
+        from agentc.runtime.servers import probe
+
+        started = time.monotonic()
+        try:
+            probe.await_ready(self.lease, started, stop)
+        except Exception as error:
+            if not stop.is_set():
+                self.error = str(error) or repr(error)
+        else:
+            if not stop.is_set():
+                self.lease.ready_s = time.monotonic() - started
+                self.done = True
+
+
+_OF_A_COPY = ("ready_s", "cpu_s", "max_rss_mb")
+
+
+class ServerCopies:
+    """Several servers that are alike, each on GPUs of its own, as one lease of a job."""
+
+    remote = False
+
+    def __init__(self, copies: Sequence[OwnServer]) -> None:
+        self.role = copies[0].role
+        self.spec = copies[0].spec
+        self.copies = list(copies)
+        for copy in copies:  # a client knows one token
+            copy.token = copies[0].token
+
+    @property
+    def endpoint(self) -> dict[str, Any]:
+        """As of one, with the addresses of all under `urls`."""
+        return {**self.copies[0].endpoint, "urls": [copy.url for copy in self.copies]}
+
+    def manifest(self) -> dict[str, Any]:
+        """As of one, with what each used."""
+        found = self.copies[0].manifest()
+        found["copies"] = [
+            {name: each for name, each in copy.manifest().items() if name in _OF_A_COPY}
+            for copy in self.copies
+        ]
+        return found

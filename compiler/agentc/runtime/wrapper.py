@@ -1,0 +1,333 @@
+"""Unit: what one wrapper works on, a job alone or the members of a session on shared servers.
+
+It locks the objects, provides software environments and servers, runs the programs, and publishes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentc import __version__
+from agentc.runtime.job_run import TRY_AGAIN, JobRun, report_failures
+from agentc.runtime.machine import allocation, process
+from agentc.runtime.machine.allocation import stop_by
+from agentc.runtime.machine.hardware import DevicesError, MachineProbe
+from agentc.runtime.machine.output_filters import Redactor
+from agentc.runtime.machine.process import StoppedError
+from agentc.runtime.machine.supervise import Supervisor
+from agentc.runtime.provision import AnyLease, Provision
+from agentc.runtime.servers import own_server
+from agentc.runtime.servers.job_leases import leased_secrets, shared_takers
+from agentc.runtime.servers.shared_server import (
+    BLAME_S,
+    SharedServer,
+    SharedServerLostError,
+    SharedServers,
+)
+from agentc.runtime.software import environment, variables
+from agentc.runtime.store import file_system
+from agentc.runtime.store.file_system import explain_os_error
+from agentc.runtime.store.layout import StoreLayout
+from agentc.runtime.store.object_lock import Heartbeat, LostClaimError, ObjectLock, claim_all
+from agentc.runtime.store.plan_file import PlanFile
+from agentc.runtime.store.staging import Staging, publish
+from agentc.runtime.unit_devices import (
+    SUBMITTED,
+    UnitDevices,
+    node_server_gpus,
+    unleased_request,
+)
+
+_LOOK_S = 0.2
+
+
+class Wrapper:
+    """What one wrapper works on: a job, or a session with its members."""
+
+    def __init__(
+        self,
+        layout: StoreLayout,
+        plan: PlanFile,
+        jobs: list[dict[str, Any]],
+        session: dict[str, Any] | None,
+        asked: str = "",
+    ) -> None:
+        self.layout = layout
+        self.plan = plan
+        self.jobs = jobs
+        self.session = session
+        self.asked = asked
+        self.objects = [object_name(job) for job in jobs]
+        self.name = "session/" + session["key"] if session else self.objects[0]
+        self.mark = process.mark(self.name, str(layout.root))
+        self.started = 0.0
+        self.secrets: list[str] = []
+
+    def published(self) -> bool:
+        """Whether there is nothing to do."""
+        return all(map(self.layout.is_published, {self.name, *self.objects}))
+
+    def run(self) -> int:
+        """Do the work under the claims on all objects; returns the exit status."""
+        claims = claim_all(self.layout, self._wanted(), self.published, self._say)
+        if claims is None:
+            return 0
+        try:
+            return self._run({claim.name: claim for claim in claims})
+        except LostClaimError as error:
+            # The staging directory belongs to another now: not even a status is written.
+            print(f"agentc: job {self._id()} stops: {error}", file=sys.stderr)
+            return TRY_AGAIN
+        finally:
+            for claim in claims:
+                claim.release()
+
+    def _run(self, claims: Mapping[str, ObjectLock]) -> int:
+        self.started = time.time()
+        machine = MachineProbe()
+        members = [
+            JobRun(self.layout, job, self.started, machine, claims[object_name(job)])
+            for job in self.jobs
+            if not self.layout.is_published(object_name(job))
+        ]
+        staging = Staging(self.layout, self.name) if self.session else members[0].staging
+        for place in {staging, *(member.staging for member in members)}:
+            self._end_stragglers(place)
+        for member in members:
+            member.staging.prepare(member.id, self.mark, bool(member.job.get("resume")))
+        if self.session:
+            staging.prepare(self.session["id"], self.mark, False)
+        asked = allocation.read_request(self.asked)
+        apart = node_server_gpus(self.jobs, self.plan, asked)
+        leasing = {} if SUBMITTED in asked else apart
+        shared = SharedServers(self.layout, self.plan, self.name, leasing)
+        devices: UnitDevices | None = None
+
+        def wait(until: Callable[[], bool]) -> None:
+            machine.describe()  # what it asks must not be ended with the supervisor
+            with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
+                supervisor.wait(until, every=_LOOK_S)
+
+        def report(text: str) -> None:
+            for place in {staging, *(member.staging for member in members)}:
+                place.status("waiting", text)
+
+        def warn(text: str) -> None:
+            print(f"agentc: {self._id()}: {text}", file=sys.stderr)
+            for place in {staging, *(member.staging for member in members)}:
+                place.warning = "; ".join(filter(None, (place.warning, text)))
+
+        try:
+            allocation.assert_granted(
+                unleased_request(asked, os.environ),
+                os.environ,
+                lambda: list(machine.describe()["gpus"]),
+                warn,
+            )
+            devices = UnitDevices(asked, os.environ, self._id(), apart)
+            shared.show(devices.of_node)
+            self._resolve_secrets(members)
+            redactor, limit = Redactor(self.secrets), stop_by(os.environ)
+            for member in members:
+                member.redactor, member.stop_by = redactor, limit
+                member.purge()
+            # Before the supervisor of the work: its watchdog inherits the lease, and holds it for
+            # as long as anything of a killed wrapper is left.
+            devices.acquire(wait, report)
+            machine.given = devices.names
+            while True:
+                open_ones = [member for member in members if not member.settled]
+                shared.join({name for one in open_ones for name, _ in shared_takers(one.job)})
+                try:
+                    self._attempt(
+                        members, open_ones, staging, shared, devices, redactor, machine, claims
+                    )
+                    break
+                except SharedServerLostError as lost:
+                    if not shared.again(lost):
+                        raise
+                    note = f"{lost}; once more, {shared.tries}"
+                    print(redactor.clean_text(f"agentc: job {self._id()}: {note}"),
+                          file=sys.stderr)  # fmt: skip
+                    for member in open_ones:
+                        member.interrupt()
+        except (
+            own_server.LeaseError,
+            environment.SoftwareEnvironmentError,
+            allocation.NotGrantedError,
+            DevicesError,
+            OSError,
+            StoppedError,
+        ) as error:
+            for claim in claims.values():
+                if not _still_mine(claim):
+                    raise LostClaimError(claim.name) from error
+            redact = Redactor(self.secrets).clean_text
+            message = redact(
+                str(explain_os_error(error, "the staged work of " + self.name, staging.path))
+            )
+            for member in members:
+                if not member.settled:
+                    member.fail(message)
+            if self.session:
+                staging.status("failed", message)
+            if isinstance(error, StoppedError):
+                raise
+            print(f"agentc: job {self._id()} failed: {message}", file=sys.stderr)
+            return 1
+        finally:
+            shared.leave()
+            if devices is not None:
+                devices.release()
+        return report_failures(members, staging if self.session else None)
+
+    def _attempt(
+        self,
+        members: Sequence[JobRun],
+        open_ones: Sequence[JobRun],
+        staging: Staging,
+        shared: SharedServers,
+        devices: UnitDevices,
+        redactor: Redactor,
+        machine: MachineProbe,
+        claims: Mapping[str, ObjectLock],
+    ) -> None:
+        """Run what is not settled yet, and publish the session when all is well."""
+        with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
+            leases: list[AnyLease] = []
+            if open_ones:
+                provision = Provision(self.layout, self.plan, staging, supervisor, shared, devices)
+                leases = provision.provide(open_ones)
+                self._work(open_ones, leases, supervisor)
+            if self.session and all(member.failure is None for member in members):
+                own_server.end_all(leases, supervisor)
+                redactor.clean_files(staging.logs)
+                manifest = self._session_manifest(leases, machine)
+                publish(self.layout, staging, manifest, supervisor.redactor, claims[self.name])
+
+    def _id(self) -> str:
+        return str(self.session["id"] if self.session else self.jobs[0]["id"])
+
+    def _wanted(self) -> dict[str, list[str]]:
+        """Every object that is claimed, with those that making it reads."""
+        wanted = {
+            object_name(job): [name for names in job["inputs"].values() for name in names]
+            for job in self.jobs
+        }
+        return {self.name: [], **wanted}
+
+    def _say(self, text: str) -> None:
+        print(f"agentc: {self._id()}: {text}", file=sys.stderr)
+
+    def _end_stragglers(self, staging: Staging) -> None:
+        """End what an earlier, killed attempt left behind. We hold its locks: it is over."""
+        previous = staging.previous_mark()
+        if previous is not None:
+            process.end_marked(previous)
+
+    def _resolve_secrets(self, members: Sequence[JobRun]) -> None:
+        variables.declare_secrets(self.plan.secret_names())
+        for member in members:
+            own = member.job.get("secrets") or {}
+            self.secrets += environment.resolve_secrets(own, sent=False).values()
+            for wanted in leased_secrets(member.job):
+                self.secrets += environment.resolve_secrets(wanted, sent=True).values()
+
+    def _work(
+        self, members: Sequence[JobRun], leases: Sequence[AnyLease], supervisor: Supervisor
+    ) -> None:
+        own: Sequence[AnyLease] = [] if self.session else leases
+        for member in members:
+            missing = member.blocked()
+            if missing is not None:
+                member.staging.status("waiting", f"for {missing}")
+        # What another node has published may take a while to show here.
+        deadline = time.monotonic() + file_system.visibility_timeout(self.layout)
+
+        def advance() -> bool:
+            for member in members:
+                if member.child is not None and member.child.status is not None:
+                    if member.child.status != 0 and leases:
+                        self._blame_server(leases, supervisor)
+                    member.finish(supervisor, own)
+                    if member.published and own:
+                        return True
+            if not all(member.settled for member in members):
+                _raise_for_the_dead(leases)
+            blocked = []
+            for member in members:
+                if member.due():
+                    missing = member.blocked()
+                    if missing is None:
+                        member.start(supervisor)
+                    else:
+                        blocked.append((member, missing))
+            if blocked and time.monotonic() < deadline:
+                for _, missing in blocked:
+                    file_system.refresh(self.layout.object(missing).parent)
+            elif not any(member.running or member.resting for member in members):
+                # Nobody is left who could still publish what they wait for.
+                late = any(member.out_of_time for member in members)
+                for member, missing in blocked:
+                    member.fail(f"its input {missing} is not in the store", late)
+            return all(member.settled for member in members)
+
+        supervisor.wait(advance)
+
+    def _blame_server(self, leases: Sequence[AnyLease], supervisor: Supervisor) -> None:
+        """A program may notice the death of its server before we do."""
+
+        def look() -> bool:
+            _raise_for_the_dead(leases, sure=True)
+            return False
+
+        silent = any(isinstance(one, SharedServer) and one.silent() for one in leases)
+        supervisor.wait(look, timeout=BLAME_S if silent else 0.5, every=0.1)
+
+    def _session_manifest(
+        self, leases: Sequence[AnyLease], machine: MachineProbe
+    ) -> dict[str, Any]:
+        assert self.session is not None
+        ended = time.time()
+        return {
+            "id": self.session["id"],
+            "kind": "session",
+            "key": self.session["key"],
+            "type": "Session",
+            "agentc": __version__,
+            "members": {job["id"]: object_name(job) for job in self.jobs},
+            "inputs": {"members": self.objects},
+            "leases": [one.manifest() for one in leases],
+            "hardware": machine.describe(),
+            "started": self.started,
+            "wall_s": round(ended - self.started, 3),
+            "facts": {},
+        }
+
+
+def _raise_for_the_dead(leases: Sequence[AnyLease], sure: bool = False) -> None:
+    """LeaseError when a server is gone; SharedServerLostError when it was a shared one."""
+    gone = own_server.dead([one for one in leases if isinstance(one, own_server.OwnServer)])
+    if gone is not None:
+        raise own_server.LeaseError(own_server.death_message(gone))
+    for one in leases:
+        message = one.death(sure) if isinstance(one, SharedServer) else None
+        if message is not None:
+            raise SharedServerLostError(message)
+
+
+def _still_mine(claim: ObjectLock) -> bool:
+    """Whether it is; yes when the store cannot tell, for then it has a trouble of its own."""
+    try:
+        return claim.is_mine()
+    except OSError:
+        return True
+
+
+def object_name(job: Mapping[str, Any]) -> str:
+    """The object that a job makes, `<kind>/<key>`."""
+    return f"{job['kind']}/{job['key']}"
