@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("set AGENTC_AGENTGYM (a checkout of WooooDyy/AgentGym)")
     released, numbers = released_environment(Path(checkout))
     ours = TextCraftEnvironment()
-    goals = Random(0).sample(sorted(ours.catalogue.kept), options.episodes)
+    goals = Random(0).sample(sorted(ours.catalogue.lists.known), options.episodes)
     plans: list[Walk] = [(goal, ours.expert(goal)) for goal in goals]
     walks = [walk for walk in plans if _solves(released, numbers.get(walk[0]), walk[1])]
     if left_out := len(goals) - len(walks):

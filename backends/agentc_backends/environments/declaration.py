@@ -1,13 +1,13 @@
 """Declares an environment by the dataclass of its settings (`server/settings.py`).
 
-`environment_backend` is all that a plain one needs; others read settings by `effective` and start
-their server by `environment_lease`.
+`environment_backend` suffices where the server takes the settings as a spec gives them; others read
+settings by `effective` and start their server by `environment_lease`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
@@ -44,16 +44,19 @@ def environment_backend(
     version: int,
     module: str | None = None,
     inside: bool = False,
+    unused: Callable[[OptionView], Mapping[str, str]] = lambda options: {},
     **declared: Any,
 ) -> EnvironmentBackend:
     """An environment whose server takes the settings as they are. `module` is its program, else
-    that of their dataclass; `declared` are more members of `EnvironmentBackend`; `inside`: its
-    calls are quick, so that jobs may open it themselves."""
+    that of their dataclass; `inside`: its calls are quick, so that jobs may open it themselves;
+    `unused` gives settings that have no effect beside the others, and why; `declared` are more
+    members of `EnvironmentBackend`."""
     program = module or settings.__module__
 
     def lease(options: OptionView) -> LeaseDraft:
-        read: Any = effective(options, settings)
-        return environment_lease(backend, options, read, module=program, inside=inside)
+        left = unused(options)
+        read: Any = effective(options, settings, left)
+        return environment_lease(backend, options, read, module=program, left=left, inside=inside)
 
     backend = EnvironmentBackend(
         id=id, version=version, fields=fields_of(settings), lease=lease, **declared
@@ -109,9 +112,9 @@ def environment_lease(
     ready_timeout_s: float = 60.0,
     needs: tuple[LeaseRole, ...] = (),
 ) -> LeaseDraft:
-    """The server that is told these settings but those of `left`. `identity` enters keys, else the
+    """The server that receives these settings but those of `left`. `identity` enters keys, else the
     settings as read; `expect` is what its identity must say, else the rules among them. `module` is
-    its program, else `job_serve.py` beside the dataclass; `needs` are servers that it asks."""
+    its program, else `job_serve.py` beside the dataclass; `needs` are servers that it calls."""
     name = backend.id.removeprefix("env.")
     beside = type(settings).__module__.rpartition(".")[0]
     program = ["-m", module or f"{beside}.job_serve", "--port", "0", "--ready-file", "{ready_file}"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.environments.alfworld.expert import PlannedAction, plan, recorded
+from agentc_backends.environments.alfworld.expert import plan, recorded
 from agentc_backends.environments.alfworld.games import (
     GameError,
     HouseholdGame,
@@ -21,6 +21,7 @@ from agentc_backends.environments.alfworld.invented import invented_games, playa
 from agentc_backends.environments.alfworld.job_pack import main as pack
 from agentc_backends.environments.alfworld.play import MOVE, PUT, Play, Wording, is_reached
 from agentc_backends.environments.alfworld.splits import PARTS, ROOMS, TASKS
+from agentc_backends.environments.server.world import ExpertAction
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "alfworld"
 SIZES = {"train": 3553, "valid_train": 200, "valid_seen": 140, "valid_unseen": 134}
@@ -33,7 +34,7 @@ def released(part: str) -> tuple[HouseholdGame, ...]:
     return tuple(read_games(file.read_bytes(), file.name))
 
 
-def wins(game: HouseholdGame, wording: Wording, steps: tuple[PlannedAction, ...]) -> bool:
+def wins(game: HouseholdGame, wording: Wording, steps: tuple[ExpertAction, ...]) -> bool:
     """Whether the steps are all legal and end with the goal, no sooner."""
     play = Play(game.house(), wording)
     reached = [is_reached(play)]

@@ -48,7 +48,7 @@ MEMBERS = {
         "TextCraftEnvClient",
         (),
         (0, 31, 200, 543),
-        lambda _: sorted(TextCraftEnvironment().catalogue.kept),
+        lambda _: sorted(TextCraftEnvironment().catalogue.lists.known),
     ),
     "webshop": Member(
         "WebshopEnvClient", (), (0, 3, 500), lambda _: [f"webshop_{n}" for n in range(501)]

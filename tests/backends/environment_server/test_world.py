@@ -72,7 +72,7 @@ def test_an_episode_starts_ends_and_stays_ended() -> None:
     async def play() -> None:
         calls = InsideEnvironment(Plain)
         number = await calls.create()
-        with pytest.raises(EnvironmentServerError, match="reset first"):
+        with pytest.raises(EnvironmentServerError, match="reset the environment before"):
             await calls.step(number, "ant")
         await calls.reset(number, "ant")
         walked = [await calls.step(number, word) for word in ("dog", "ant", "ant", "ant")]
@@ -94,8 +94,8 @@ def test_a_copy_goes_on_by_itself() -> None:
         other = await calls.fork(number)
         assert (await calls.step(other, "ant")).done
         assert (await calls.step(number, "nothing")).observation == "1"
-        for state in ({"said": "one"}, None):
-            broken = {**await calls.snapshot(number), "state": state}
+        for state in ({"said": "one"}, {"said": None}, {"task_id": "dog"}, {"seed": "1"}):
+            broken = {**await calls.snapshot(number), **state}
             with pytest.raises(BadRequestError):
                 await calls.restore(broken, number)
         # And nothing was changed by those.

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentc_backends.environments.server.environment import EpisodeError
 from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
 from agentc_backends.environments.textcraft.game import TextCraftGame
 from agentc_backends.environments.textcraft.recipes import RecipeBook
@@ -40,7 +41,7 @@ def test_planner_shares_batches_and_leftovers() -> None:
         "craft 4 stick using 2 acacia planks",
         "craft 1 wooden sword using 1 stick, 2 acacia planks",
     )
-    assert max(len(environment.expert(goal)) for goal in environment.catalogue.kept) == 48
+    assert max(len(environment.expert(goal)) for goal in environment.catalogue.lists.known) == 48
 
 
 def test_planner_prefers_items_that_are_needed_anyway() -> None:
@@ -124,7 +125,7 @@ def test_after_the_goal_the_world_answers_without_reward() -> None:
 
 def test_step_needs_a_reset_and_unknown_names_are_refused() -> None:
     environment = TextCraftEnvironment(TextCraftSettings(max_depth=1))
-    with pytest.raises(RuntimeError, match="reset"):
+    with pytest.raises(EpisodeError, match="reset"):
         environment.step("inventory")
     with pytest.raises(KeyError, match="no task"):
         environment.reset("minecraft:iron_pickaxe")

@@ -32,10 +32,10 @@ def practice() -> TextCraftEnvironment:
 
 def test_invented_names_are_never_real_items(practice: TextCraftEnvironment) -> None:
     real = load_recipe_book()
-    assert practice.catalogue.kept
+    assert practice.catalogue.lists.known
     assert not practice.catalogue.book.items & real.items
     words = {word for item in real.items for word in item.split(":")[1].split("_")}
-    for goal in practice.catalogue.kept:
+    for goal in practice.catalogue.lists.known:
         assert set(goal.split(":")[1].split("_")) <= words
 
 

@@ -71,7 +71,7 @@ def test_recorded_session(start_server: Any, recording: list[dict[str, Any]]) ->
 
 
 def test_data_idx_counts_the_sorted_goals(server: Any) -> None:
-    goals = sorted(TextCraftEnvironment().catalogue.kept)
+    goals = sorted(TextCraftEnvironment().catalogue.lists.known)
     session = server.post("/create")["id"]
     by_index = server.post("/reset", id=session, data_idx=31)
     assert by_index == server.post("/reset", id=session, task_id=goals[31])

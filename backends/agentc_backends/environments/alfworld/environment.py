@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from agentc_backends.environments.alfworld.expert import PlannedAction, plan, recorded
+from agentc_backends.environments.alfworld.expert import plan, recorded
 from agentc_backends.environments.alfworld.games import HouseholdGame
 from agentc_backends.environments.alfworld.play import WORDINGS, Play, is_reached
 from agentc_backends.environments.alfworld.settings import AlfworldSettings
@@ -22,6 +22,7 @@ from agentc_backends.environments.server.environment import (
     MemoryEnvironment,
 )
 from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.world import ExpertAction
 
 # MERGED agentc_backends.environments.alfworld.environment
 # ALFWorld as AgentGym's released client finds it: tasks are a `game`, counted as the server lists
@@ -63,9 +64,9 @@ class Tasks:
 class AlfworldEnvironment(MemoryEnvironment):
     """One episode at a time; build it once and reset it for each attempt."""
 
-    name: ClassVar[str] = "alfworld"
-    title: ClassVar[str] = "ALFWorld"
-    version: ClassVar[str] = "1"
+    name = "alfworld"
+    title = "ALFWorld"
+    version = "1"
     default_max_steps: ClassVar[int] = 40
     capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot"})
     dialect: ClassVar[Dialect] = ALFWORLD
@@ -112,7 +113,7 @@ class AlfworldEnvironment(MemoryEnvironment):
         """In the order of TextWorld's list of admissible commands, which is sorted."""
         return sorted(self._episode().legal())
 
-    def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[PlannedAction, ...]:
+    def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[ExpertAction, ...]:
         """The expert's actions, with thoughts; the same for every seed."""
         del seed
         game = self._tasks.by_id[task_id]

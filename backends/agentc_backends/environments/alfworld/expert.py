@@ -7,11 +7,11 @@ decides by nothing but the task and what it has seen so far. Neighbours: `likely
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agentc_backends.environments.alfworld.games import House
 from agentc_backends.environments.alfworld.places import LIKELY_PLACES
 from agentc_backends.environments.alfworld.play import Play, Wording, is_reached
+from agentc_backends.environments.server.world import ExpertAction
 
 _TREATMENTS = {
     # kind -> verb, what a thing must be, receptacle types that do it
@@ -25,17 +25,9 @@ class NoPlanError(ValueError):
     """The expert does not find what the task needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedAction:
-    """One action of an expert."""
-
-    thought: str
-    action: str
-
-
 def recorded(
     house: House, walkthrough: Iterable[str], wording: Wording
-) -> tuple[PlannedAction, ...]:
+) -> tuple[ExpertAction, ...]:
     """A walkthrough that comes with a game (`move X to Y`), in a wording, as far as the goal."""
     play, steps = Play(house, wording), []
     for action in walkthrough:
@@ -44,11 +36,11 @@ def recorded(
         if action.startswith("move ") and " to " in action:
             action = wording.place_action.format(*action[len("move ") :].split(" to ", 1))
         play.act(action)
-        steps.append(PlannedAction(f"Next, I {action}.", action))
+        steps.append(ExpertAction(action, f"Next, I {action}."))
     return tuple(steps)
 
 
-def plan(house: House, wording: Wording, *, knows_all: bool) -> tuple[PlannedAction, ...]:
+def plan(house: House, wording: Wording, *, knows_all: bool) -> tuple[ExpertAction, ...]:
     """Actions from the start to the goal. Raises NoPlanError."""
     return _Expert(house, wording, knows_all).solve()
 
@@ -60,10 +52,10 @@ class _Expert:
         self.house = house
         self.play = Play(house, wording)
         self.seen = set(house.place) if knows_all else set()
-        self.steps: list[PlannedAction] = []
+        self.steps: list[ExpertAction] = []
         self.target: str | None = None
 
-    def solve(self) -> tuple[PlannedAction, ...]:
+    def solve(self) -> tuple[ExpertAction, ...]:
         goal = self.house.goal
         if goal.kind == "look":
             self._fetch(goal.item)
@@ -204,7 +196,7 @@ class _Expert:
         _, legal = self.play.act(action)
         if not legal:
             raise NoPlanError(f"{action} is not possible")
-        self.steps.append(PlannedAction(thought, action))
+        self.steps.append(ExpertAction(action, thought))
 
 
 def _word(kind: str) -> str:

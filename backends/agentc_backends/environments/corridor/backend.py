@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentc.backend_api import EnvironmentBackend, ExpectedExpert, LeaseDraft, OptionView
+from agentc.backend_api import EnvironmentBackend, ExpectedExpert, OptionView
 from agentc.kinds.field import Json
 from agentc_backends.environments.corridor.rules import GOES_ON, ROOMS
 from agentc_backends.environments.corridor.settings import (
@@ -17,17 +17,14 @@ from agentc_backends.environments.corridor.settings import (
     CorridorSettings,
     reward_range,
 )
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.declaration import environment_backend
 from agentc_backends.software import LIGHT
 
 
-def _lease(options: OptionView) -> LeaseDraft:
-    left: dict[str, str] = {}
-    if not options.flag("gamble"):
-        left["expert_gambles"] = "without `gamble: true` there is nothing to gamble with"
-    settings = effective(options, CorridorSettings, left)
-    module = "agentc_backends.environments.corridor.job_serve"
-    return environment_lease(BACKEND, options, settings, module=module, left=left, inside=True)
+def _unused(options: OptionView) -> Mapping[str, str]:
+    if options.flag("gamble"):
+        return {}
+    return {"expert_gambles": "without `gamble: true` there is nothing to gamble with"}
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
@@ -57,14 +54,16 @@ def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
     return ExpectedExpert(turns=turns, prompt=8, reply=60, observation=30, factor=1.3)
 
 
-BACKEND = EnvironmentBackend(
+BACKEND = environment_backend(
+    CorridorSettings,
     id="env.corridor",
     version=1,
+    module="agentc_backends.environments.corridor.job_serve",
+    inside=True,
+    unused=_unused,
     doc="A corridor of four rooms and three actions, whose values are known exactly: to check what "
     "learns from rewards. Runs on a CPU and needs nothing.",
     software=LIGHT,
-    lease=_lease,
-    fields=fields_of(CorridorSettings),
     splits=SPLITS,
     reward_range=reward_range(MAX_STEPS),
     success_at=SUCCESS_AT,

@@ -1,14 +1,13 @@
-"""The corridor's settings: what a spec may write, and what the server is told."""
+"""The corridor's settings: what a spec may write, and what the server receives."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from agentc_backends.environments.corridor.rules import GATE, ROOMS, STEP, STREET, WON
 from agentc_backends.environments.server.settings import setting
 
+SPLITS = ("train", "validation", "test")
 TASKS, MAX_STEPS, FEWEST_STEPS = 100, 60, len(ROOMS)
 SUCCESS_AT = 1.0
 """Through the gate in at most ten steps, or a gamble won in the first twenty. Whoever is still
@@ -48,27 +47,3 @@ def reward_range(max_steps: int, gamble: bool = False) -> tuple[float, float]:
     or straight through the gate; a gamble won at once is more."""
     best = WON if gamble else (FEWEST_STEPS - 1) * STEP + GATE
     return (max_steps - 1) * STEP + STREET, best
-
-
-# MERGED agentc_backends.environments.corridor.settings
-# The corridor's tasks: every split has as many, named by split and number.
-#
-# They are alike but for their chance (`rules.goes_on`), so splits share no task and no episode.
-
-SPLITS = ("train", "validation", "test")
-
-
-@dataclass(frozen=True, slots=True)
-class CorridorTasks:
-    """Task ids by split, in order, and all of them."""
-
-    splits: Mapping[str, tuple[str, ...]]
-    known: frozenset[str]
-
-
-@lru_cache(maxsize=16)
-def load_tasks(count: int) -> CorridorTasks:
-    """So many tasks for each split, made once: a server opens one environment for each session.
-    A task is the same one whatever the count."""
-    splits = {name: tuple(f"{name}-{n}" for n in range(count)) for name in SPLITS}
-    return CorridorTasks(splits, frozenset(task for tasks in splits.values() for task in tasks))

@@ -13,7 +13,6 @@ import random
 import threading
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from agentc_backends.environments.detective.game import DetectiveGame, Position
 from agentc_backends.environments.detective.settings import DetectiveSettings, Story
 from agentc_backends.environments.server.environment import EnvironmentFailure, EpisodeError
 from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.world import ExpertAction
 
 SPLIT = "all"
 _OVER = "The episode is over."
@@ -136,7 +136,7 @@ class DetectiveEnvironment:
         reward = float(after.score - position.score)
         return observation, reward, after.over, cut, self._info(after)
 
-    def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[WalkthroughStep, ...]:
+    def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[ExpertAction, ...]:
         if not self.has_task(task_id):
             raise EpisodeError(f"{self.title} has no task {task_id!r}")
         settings, chance = self._world.settings, random.Random(f"{seed} {task_id}")
@@ -254,21 +254,13 @@ def _unpacked(packed: str) -> bytes:
 # worded becomes the legal action that does the same. Neighbour: `game.py`.
 
 
-@dataclass(frozen=True, slots=True)
-class WalkthroughStep:
-    """One action; walkthroughs have no thoughts."""
-
-    action: str
-    thought: str = ""
-
-
-def wandering(game: DetectiveGame, chance: random.Random, most: int) -> tuple[WalkthroughStep, ...]:
+def wandering(game: DetectiveGame, chance: random.Random, most: int) -> tuple[ExpertAction, ...]:
     """Legal actions drawn evenly until the game is over, `most` of them at most. Raises
     EnvironmentFailure."""
-    position, plan = game.opening, list[WalkthroughStep]()
+    position, plan = game.opening, list[ExpertAction]()
     while not position.over and len(plan) < most:
         action = chance.choice(game.legal(position))
-        plan.append(WalkthroughStep(action))
+        plan.append(ExpertAction(action))
         position = game.act(position, action)
     return tuple(plan)
 
@@ -278,23 +270,23 @@ class Walkthrough:
 
     def __init__(self, game: DetectiveGame) -> None:
         self._game = game
-        self._plan: tuple[WalkthroughStep, ...] = ()
+        self._plan: tuple[ExpertAction, ...] = ()
         self._lock = threading.Lock()
 
-    def steps(self) -> tuple[WalkthroughStep, ...]:
+    def steps(self) -> tuple[ExpertAction, ...]:
         """Raises EnvironmentFailure."""
         with self._lock:
             self._plan = self._plan or self._made()
             return self._plan
 
-    def _made(self) -> tuple[WalkthroughStep, ...]:
+    def _made(self) -> tuple[ExpertAction, ...]:
         position, plan = self._game.opening, []
         for command in self._game.walkthrough:
             after = self._game.act(position, tidy(command))
             if after.key == position.key and after.score == position.score and not after.over:
                 continue
             action = self._worded(position, tidy(command), after)
-            plan.append(WalkthroughStep(action))
+            plan.append(ExpertAction(action))
             position = self._game.act(position, action)
         return tuple(plan)
 

@@ -1,25 +1,22 @@
-"""Twenty Questions and Guess My City as environments: gymnasium's reset and step, plus tasks,
-expert and snapshots.
+"""Twenty Questions and Guess My City as environments: tasks, expert and snapshots around a game.
 
-A task is the secret; an action is a question. Sessions of an `environments.server` each own one
-environment and share the world.
+A task is the secret; an action is a question. Sessions of a server share the world.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from agentc_backends.environments.guessing_games.expert import ExpertTurn, GuessingPlanner
+from agentc_backends.environments.guessing_games.expert import GuessingPlanner
 from agentc_backends.environments.guessing_games.games import GuessingGame, secrets_in_play
 from agentc_backends.environments.guessing_games.oracles import Oracle
 from agentc_backends.environments.guessing_games.secrets import Secret, lines_of, split_secrets
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.environments.server.environment import EpisodeError, HiddenText
-from agentc_backends.environments.server.settings import rules_of
+from agentc_backends.environments.server.environment import HiddenText
+from agentc_backends.environments.server.world import ExpertAction, TaskLists, TextWorld
 
-_OVER = "The game is over."
 _FINAL = "A wrong guess ends the game."
 _DATA = {
     "twenty_questions": ("objects.txt", "object_facts.txt"),
@@ -43,7 +40,7 @@ class GuessingShared:
         self.table = game.load()
         secrets = secrets_in_play(game, settings)
         self.secrets: dict[str, Secret] = {secret.id: secret for secret in secrets}
-        self.splits = split_secrets(secrets, settings.splits)
+        self.lists = TaskLists(split_secrets(secrets, settings.splits))
         self.expert = GuessingPlanner(
             self.table,
             tuple(self.secrets),
@@ -54,54 +51,44 @@ class GuessingShared:
         )
 
 
-class GuessingEnvironment:
+class GuessingEnvironment(TextWorld):
     """One game at a time."""
 
-    version: ClassVar[str] = "1"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot", "privileged"})
-    resets_on_create: ClassVar[bool] = False
-    reported: ClassVar[tuple[str, ...]] = ("step_limit",)
+    reported = ("step_limit",)
+    over = "The game is over."
 
     def __init__(self, world: GuessingShared) -> None:
+        super().__init__(world.lists, world.settings)
         self._world = world
         self.name = world.game.name
-        self.title = world.game.title
         self.reward_range = world.settings.reward_range
         self.reward_kind = "sum" if world.settings.reward == "per_question" else "terminal"
         self.success_threshold = world.settings.success_at
         self.default_max_steps = world.settings.questions
-        self.splits = tuple(world.splits)
         self.blocking = world.oracle_identity["kind"] in ("server", "model")
-        self._secret: Secret | None = None
         self._turns: list[tuple[str, str]] = []
         self._won = self._lost = False
 
-    def tasks(self, split: str) -> Sequence[str]:
-        if split not in self._world.splits:
-            raise KeyError(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}")
-        return self._world.splits[split]
-
-    def has_task(self, task_id: str) -> bool:
-        return task_id in self._world.secrets
+    @property
+    def title(self) -> str:
+        return self._world.game.title
 
     def numbered_tasks(self) -> Sequence[str]:
         """In the order of ArCHer's list."""
         return tuple(self._world.secrets)
 
-    def reset(self, task_id: str, *, seed: int = 0) -> tuple[str, dict[str, Any]]:
-        """Start a game; nothing in it depends on the seed."""
-        del seed
-        if task_id not in self._world.secrets:
-            raise KeyError(f"{self.title} has no secret {task_id!r} with these options")
-        self._secret, self._turns = self._world.secrets[task_id], []
+    def begin(self, task_id: str, seed: int) -> str:
+        """Nothing in a game depends on the seed."""
+        self._turns = []
         self._won = self._lost = False
-        return self._opening(), {"step_limit": self._world.settings.questions}
+        if self._world.settings.observation == "transcript":
+            return "Questions:\n"
+        opening = self._world.game.opening.format(questions=self._world.settings.questions)
+        return f"{opening} {_FINAL}" if self._world.settings.guess == "final" else opening
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Ask one question: observation, reward, terminated, truncated (never), info."""
-        world, secret = self._world, self._episode()
-        if self._done:
-            return _OVER, 0.0, True, False, {}
+    def act(self, action: str) -> tuple[str, float, bool]:
+        """Ask one question."""
+        world, secret = self._world, self._world.secrets[self.episode_task()]
         # A line break would let a player write answers of its own into the transcript, as it may in
         # the released environments.
         upstream = world.settings.judge == "upstream_v1"
@@ -117,9 +104,10 @@ class GuessingEnvironment:
         self._turns.append((question, answer))
         self._won = verdict.won
         self._lost = verdict.guess and not verdict.won and world.settings.guess == "final"
-        return self._observation(), self._reward(), self._done, False, {}
+        over = self._won or self._lost or len(self._turns) >= world.settings.questions
+        return self._observation(), self._reward(), over
 
-    def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertTurn]:
+    def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertAction]:
         """A game that finds the secret by what the table of facts answers."""
         return self._world.expert.plan(self._world.secrets[task_id].id, seed)
 
@@ -127,31 +115,15 @@ class GuessingEnvironment:
         """The secret, in a sentence that nobody says in a game."""
         return HiddenText(self._world.game.hidden.format(secret=self._world.secrets[task_id].id))
 
-    def snapshot(self) -> dict[str, Any]:
-        """The whole game as JSON values."""
-        return {
-            "environment": self.name,
-            "version": 1,
-            "task_id": self._episode().id,
-            "turns": [list(turn) for turn in self._turns],
-            "won": self._won,
-            "done": self._done,
-        }
+    def save(self) -> dict[str, Any]:
+        return {"turns": [list(turn) for turn in self._turns], "won": self._won}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
-        match snapshot:
-            case {
-                "environment": self.name,
-                "version": 1,
-                "task_id": str(task_id),
-                "turns": list(rows),
-                "won": bool(won),
-                "done": bool(done),
-            } if task_id in self._world.secrets:
+    def load(self, task_id: str, state: Mapping[str, Any]) -> None:
+        match state:
+            case {"turns": list(rows), "won": bool(won), "done": bool(done)}:
                 turns = [_turn(row) for row in rows]
             case _:
-                raise ValueError(f"not a snapshot of {self.title} with these options")
+                raise self.malformed()
         settings = self._world.settings
         full = len(turns) == settings.questions
         lost = done and not (won or full)
@@ -162,28 +134,22 @@ class GuessingEnvironment:
             or (won or lost) > len(turns)
         ):
             raise ValueError("the snapshot's questions and its end do not agree")
-        self._secret, self._turns = self._world.secrets[task_id], turns
-        self._won, self._lost = won, lost
+        self._turns, self._won, self._lost = turns, won, lost
+
+    def malformed(self) -> ValueError:
+        return ValueError(f"not a snapshot of {self.title} with these options")
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides tasks, answers and rewards, as JSON values."""
-        world = self._world
+        own = super().identity()
         data = "\n".join(line for file in _DATA[self.name] for line in lines_of(file))
         tasks = "\n".join(f"{split} {task}" for split in self.splits for task in self.tasks(split))
         return {
-            "name": self.name,
-            "version": self.version,
-            "options": {**rules_of(world.settings), "oracle": world.oracle_identity},
+            **own,
+            "options": {**own["options"], "oracle": self._world.oracle_identity},
             "facts_sha256": hashlib.sha256(data.encode()).hexdigest(),
             "tasks_sha256": hashlib.sha256(tasks.encode()).hexdigest(),
         }
-
-    def close(self) -> None:
-        """A game holds memory only."""
-
-    @property
-    def _done(self) -> bool:
-        return self._won or self._lost or len(self._turns) >= self._world.settings.questions
 
     def _reward(self) -> float:
         """Of the last question: ArCHer's -1, or 0 when it wins; or what is left at the end. A wrong
@@ -193,21 +159,10 @@ class GuessingEnvironment:
             return 0.0 if self._won else -left if self._lost else -1.0
         return left if self._won else 0.0
 
-    def _opening(self) -> str:
-        if self._world.settings.observation == "transcript":
-            return "Questions:\n"
-        opening = self._world.game.opening.format(questions=self._world.settings.questions)
-        return f"{opening} {_FINAL}" if self._world.settings.guess == "final" else opening
-
     def _observation(self) -> str:
         if self._world.settings.observation == "answer":
             return self._turns[-1][1]
         return "Questions:\n" + "".join(f"{asked} {told}\n" for asked, told in self._turns)
-
-    def _episode(self) -> Secret:
-        if self._secret is None:
-            raise EpisodeError("reset the environment before stepping it")
-        return self._secret
 
 
 def _turn(row: object) -> tuple[str, str]:

@@ -11,19 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agentc_backends.environments.server.world import ExpertAction
+
 _GUESS_AT = 2
 _GUESSES = 0.35
 """Of the questions of a game that is not played well."""
 _NEAR_BEST = 0.9
 """Seeds other than 0 draw among the questions with at least this share of the best one's split."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertTurn:
-    """One question, and why it is asked."""
-
-    action: str
-    thought: str
 
 
 class Table(Protocol):
@@ -49,14 +43,14 @@ class GuessingPlanner:
     final: bool = False
     _yes: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def plan(self, secret: str, seed: int) -> tuple[ExpertTurn, ...]:
+    def plan(self, secret: str, seed: int) -> tuple[ExpertAction, ...]:
         """The questions of a whole game, the last of which guesses the secret; one that is not
         played well may be lost, and so may one of luck where a wrong guess is `final`."""
         chance = random.Random(f"skill {seed} {secret}")
         if self.skill < 1 and chance.random() >= self.skill:
             return tuple(self._poor_game(secret, chance))
         luck = random.Random(f"luck {seed} {secret}")
-        left, turns = list(self.secrets), list[ExpertTurn]()
+        left, turns = list(self.secrets), list[ExpertAction]()
         while True:
             lucky = len(left) > 1 and luck.random() < self.guesses
             enough = len(left) <= (1 if self.final else _GUESS_AT)
@@ -65,16 +59,16 @@ class GuessingPlanner:
                 pick = luck if lucky else self._chance(left, seed)
                 guess = pick.choice(left) if lucky or seed else left[0]
                 thought = "I try my luck." if lucky else _thought(len(left))
-                turns.append(ExpertTurn(self.table.guess_of(guess), thought))
+                turns.append(ExpertAction(self.table.guess_of(guess), thought))
                 if guess == secret or self.final:
                     return tuple(turns)
                 left.remove(guess)
                 continue
-            turns.append(ExpertTurn(question, _thought(len(left))))
+            turns.append(ExpertAction(question, _thought(len(left))))
             yes = self._answered_yes()[question]
             left = [one for one in left if (one in yes) == (secret in yes)]
 
-    def _poor_game(self, secret: str, chance: random.Random) -> Iterator[ExpertTurn]:
+    def _poor_game(self, secret: str, chance: random.Random) -> Iterator[ExpertAction]:
         telling = [
             question for question, yes in self._answered_yes().items()
             if 0 < len(yes) < len(self.secrets)
@@ -82,9 +76,9 @@ class GuessingPlanner:
         for _ in range(self.questions):
             guess = chance.choice(self.secrets) if chance.random() < _GUESSES else None
             if guess is None:
-                yield ExpertTurn(chance.choice(telling), "I ask something.")
+                yield ExpertAction(chance.choice(telling), "I ask something.")
                 continue
-            yield ExpertTurn(self.table.guess_of(guess), "I guess.")
+            yield ExpertAction(self.table.guess_of(guess), "I guess.")
             if guess == secret or self.final:
                 return
 

@@ -12,7 +12,6 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -35,6 +34,7 @@ from agentc_backends.environments.server.environment import (
     EnvironmentFailure,
     EpisodeError,
 )
+from agentc_backends.environments.server.world import ExpertAction
 
 # MERGED agentc_backends.environments.sciworld.environment
 # ScienceWorld as AgentGym's released client finds it: it joins the task's description and the
@@ -80,14 +80,6 @@ def snap(action: str, legal: Sequence[str]) -> str:
 # One takes the simulator about a second, so the first job that asks for a split pays for it.
 
 
-@dataclass(frozen=True, slots=True)
-class GoldStep:
-    """One action; the thought is a plain sentence made of it, or empty."""
-
-    action: str
-    thought: str
-
-
 class GoldPaths:
     """Gold paths by task id; any thread may ask."""
 
@@ -95,10 +87,10 @@ class GoldPaths:
         self._pool = pool
         self._simplifications = simplifications
         self._thoughts = thoughts
-        self._known: dict[str, tuple[GoldStep, ...]] = {}
+        self._known: dict[str, tuple[ExpertAction, ...]] = {}
         self._lock = threading.Lock()
 
-    def path(self, task: Task, variation: int) -> tuple[GoldStep, ...]:
+    def path(self, task: Task, variation: int) -> tuple[ExpertAction, ...]:
         """Raises EnvironmentFailure."""
         key = task_id(task.name, variation)
         with self._lock:
@@ -109,7 +101,7 @@ class GoldPaths:
                 actions = simulation.gold_path(task.name, variation, self._simplifications)
             finally:
                 self._pool.release(simulation)
-            known = tuple(GoldStep(a, _thought(a) if self._thoughts else "") for a in actions)
+            known = tuple(ExpertAction(a, _thought(a) if self._thoughts else "") for a in actions)
             with self._lock:
                 self._known[key] = known
         return known
@@ -239,7 +231,7 @@ class ScienceWorldEnvironment:
         self._done = over or cut
         return turn.observation, self._reward(), over, cut, {"score": self._score}
 
-    def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[GoldStep, ...]:
+    def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[ExpertAction, ...]:
         found = split_task_id(task_id)
         if found is None:
             raise EpisodeError(f"ScienceWorld has no task {task_id!r}")

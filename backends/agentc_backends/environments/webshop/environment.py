@@ -100,9 +100,9 @@ class WebShopShared:
 class WebShopEnvironment(MemoryEnvironment):
     """One episode at a time."""
 
-    name: ClassVar[str] = "webshop"
-    title: ClassVar[str] = "WebShop"
-    version: ClassVar[str] = "2"
+    name = "webshop"
+    title = "WebShop"
+    version = "2"
     default_max_steps: ClassVar[int] = 100
     capabilities: ClassVar[frozenset[str]] = frozenset({"expert", "fork", "snapshot"})
     dialect: ClassVar[Dialect] = WEBSHOP
