@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc_backends.environments import gym
+from agentc_backends.environments.gym import make
 
 
 def played_here() -> tuple[list[str], list[list[Any]]]:
     """The expert's actions in the task that seed 3 means, and what is told here."""
-    env = gym("env.textcraft", split="test", max_depth=2)
+    env = make("env.textcraft", split="test", max_depth=2)
     task = env.tasks()[3]
     actions = ["xyzzy", *(step.action for step in env.expert(task, seed=3))]
     first, _ = env.reset(seed=3, options={"task": task})

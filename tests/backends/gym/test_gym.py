@@ -11,8 +11,7 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from agentc_backends.environments import gym
-from agentc_backends.environments.gym import SettingsError, TextEnvironment
+from agentc_backends.environments.gym import SettingsError, TextEnvironment, make
 from agentc_backends.environments.server.program import NotInsideError
 
 PAGE = Path(__file__).parents[3] / "docs" / "environments.md"
@@ -30,12 +29,12 @@ NAMES = {
 def test_gymnasiums_own_check_passes(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gym(name, **NAMES[name]))
+        check_env(make(name, **NAMES[name]))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_rewards_of_an_experts_episode_add_up_to_its_reward(name: str) -> None:
-    env = gym(name, **NAMES[name])
+    env = make(name, **NAMES[name])
     task = env.tasks()[-1]
     observation, info = env.reset(seed=1, options={"task": task})
     assert (info["task"], env.render()) == (task, observation)
@@ -52,7 +51,7 @@ def test_the_rewards_of_an_experts_episode_add_up_to_its_reward(name: str) -> No
 
 
 def test_tasks_are_drawn_from_the_split_and_by_the_seed() -> None:
-    env = gym("textcraft", split="test", max_depth=2)
+    env = make("textcraft", split="test", max_depth=2)
     drawn = [env.reset(seed=seed)[1]["task"] for seed in range(8)]
     assert drawn == [env.reset(seed=seed)[1]["task"] for seed in range(8)]
     assert set(drawn) <= set(env.tasks())
@@ -64,7 +63,7 @@ def test_tasks_are_drawn_from_the_split_and_by_the_seed() -> None:
 
 
 def test_a_snapshot_goes_on_in_another_environment() -> None:
-    env, other = gym("alfworld", invented_games=60), gym("alfworld", invented_games=60)
+    env, other = make("alfworld", invented_games=60), make("alfworld", invented_games=60)
     task = env.tasks()[0]
     env.reset(options={"task": task})
     actions = [step.action for step in env.expert(task)]
@@ -77,15 +76,15 @@ def test_a_snapshot_goes_on_in_another_environment() -> None:
 
 
 def test_an_episode_is_cut_at_its_limit() -> None:
-    env = gym("textcraft", max_turns=2)
+    env = make("textcraft", max_turns=2)
     env.reset(seed=0)
     assert env.step("inventory")[2:4] == (False, False)
     assert env.step("inventory")[2:4] == (False, True)
-    assert gym("textcraft").max_turns == 60
+    assert make("textcraft").max_turns == 60
 
 
 def test_gymnasium_makes_it_again_from_its_spec() -> None:
-    env = gym("textcraft", split="test", max_depth=2)
+    env = make("textcraft", split="test", max_depth=2)
     assert env.spec is not None
     again = gymnasium.make(env.spec)
     assert isinstance(again.unwrapped, TextEnvironment)
@@ -100,7 +99,7 @@ def test_the_example_of_the_page_runs() -> None:
 
 
 def _wrong(**changes: Any) -> Any:
-    return gym(**{"name": "textcraft", **changes})
+    return make(**{"name": "textcraft", **changes})
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_what_is_wrong_is_said(changes: Any, kind: type[Exception], says: str) -
 
 
 def test_wrong_tasks_and_options_are_said() -> None:
-    env = gym("textcraft")
+    env = make("textcraft")
     with pytest.raises(ValueError, match="no task 'minecraft:sick'"):
         env.reset(options={"task": "minecraft:sick"})
     with pytest.raises(ValueError, match="no option 'tsak'; there is 'task'"):

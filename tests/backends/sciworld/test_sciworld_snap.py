@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentc_backends.environments.sciworld.environment import snap
+from agentc_backends.environments.sciworld.snap import snap
 
 LEGAL = (
     "close door to kitchen",

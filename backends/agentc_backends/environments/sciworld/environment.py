@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from typing import Any, ClassVar
 from agentc_backends.environments.sciworld.jvm import Simulation, SimulatorTurn
 from agentc_backends.environments.sciworld.pool import JvmPool
 from agentc_backends.environments.sciworld.settings import SciworldSettings
+from agentc_backends.environments.sciworld.snap import snap
 from agentc_backends.environments.sciworld.splits import Text, task_ids
 from agentc_backends.environments.sciworld.tasks import (
     MOST_STEPS,
@@ -48,30 +48,6 @@ def _opened(answer: Answer) -> object:
 
 
 SCIWORLD = Dialect(bodiless_create=True, opened=_opened)
-
-
-# MERGED agentc_backends.environments.sciworld.environment
-# Reads an action as the legal one that it is closest to, as Agent-R does for ScienceWorld.
-
-_SPECIAL = re.compile(r"[^A-Za-z0-9 ]")
-
-
-def snap(action: str, legal: Sequence[str]) -> str:
-    """The action itself where it is legal or a number (an answer to "which one do you mean?"),
-    else the legal action that shares most words with it, the shortest of several. An action that
-    shares no word with any stays as it is."""
-    plain = " ".join(_SPECIAL.sub(" ", action).lower().split())
-    for exact in (action.strip(), plain):
-        if exact in legal or exact.isdigit():
-            return exact
-    words = set(plain.split())
-
-    def fit(candidate: str) -> tuple[int, int, str]:
-        shared = len(words & set(_SPECIAL.sub(" ", candidate).lower().split()))
-        return (-shared, len(candidate), candidate)
-
-    best = min(legal, key=fit, default=action)
-    return best if best != action and fit(best)[0] < 0 else action
 
 
 # MERGED agentc_backends.environments.sciworld.environment
