@@ -1,8 +1,11 @@
-"""The adapter: a session of an environment with gymnasium's signatures, texts in and out.
+"""Any environment as a `gymnasium.Env`, in this process and without a server.
 
-Rewards are gymnasium's: they add up to the episode's reward, whatever the environment's
-`reward_kind` is. Neighbours: `make.py`; `../server/sessions.py`, whose sessions these are.
-"""
+    from agentc_backends.environments.gym import make
+
+    env = make("env.textcraft", split="test", max_depth=2)
+
+Rewards add up to the episode's reward, whatever the environment's `reward_kind` is. Nothing else of
+the project imports this module; it needs gymnasium, and the environment's own software."""
 
 from __future__ import annotations
 
@@ -153,10 +156,6 @@ class TextEnvironment(gymnasium.Env[str, str]):
         if capability not in self.environment.capabilities:
             title = self.environment.title
             raise NotImplementedError(f"{title} has no capability {capability!r}")
-
-
-# MERGED agentc_backends.environments.gym
-# `make`: an installed environment by its backend's name, with settings checked as a spec's are.
 
 
 class SettingsError(ValueError):

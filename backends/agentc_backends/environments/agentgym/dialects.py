@@ -1,8 +1,9 @@
-"""The members of the AgentGym family, as their servers speak in the release of 2026-05 (3ef9235).
+"""How servers of the AgentGym family speak: the record of a dialect, its overrides from a spec, and
+the known members as of the release of 2026-05 (3ef9235).
 
-Read from the servers' code (WooooDyy/AgentGym, MIT); TextCraft and ScienceWorld were also held to
-recorded exchanges. Few servers limit an episode's steps; the others' 100 is Agent-R's limit.
-"""
+Read from the servers' code (WooooDyy/AgentGym, MIT); TextCraft and ScienceWorld were also compared
+with recorded exchanges. Members differ in names of fields, in what a reward means and in what can
+be closed. Few servers limit an episode's steps; the others' 100 is Agent-R's limit."""
 
 from __future__ import annotations
 
@@ -17,15 +18,6 @@ from agentc_backends.environments.external.environment import (
     RewardRule,
     reward_bounds,
 )
-
-# MERGED agentc_backends.environments.agentgym.dialects
-# How a server of the AgentGym family speaks: one frozen record, and its overrides from a spec.
-#
-# The members of the family differ in the names of fields, in what a reward means and in what can
-# be
-# closed. What they do after an episode's end differs too, and is never asked for. Neighbours:
-# `dialects.py` (the known members), `exchange.py` (bodies and replies), `backend.py` (what a spec
-# may override).
 
 SessionField: TypeAlias = Literal["id", "env_idx"]
 Opening: TypeAlias = Literal["fields", "text", "first", "observe"]

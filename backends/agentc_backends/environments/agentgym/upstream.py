@@ -1,8 +1,9 @@
-"""Talks to one server of the family: sessions that are used again, and calls that fail plainly.
+"""The client of one AgentGym server: bodies and replies of its dialect, and a pool of its sessions.
 
-Sessions go back to a pool instead of being closed: some servers cannot close, some start a JVM
-for each. Used from many threads. Neighbours: `exchange.py` (bodies), `environment.py`.
-"""
+Sessions go back to a pool instead of being closed: some servers cannot close, some start a JVM for
+each. Used from many threads. The family reports errors in four ways: `{"error": ...}` with status
+200, statuses of 400 and above, an observation that reports a failure, and replies that lack fields.
+Here each is an UpstreamError."""
 
 from __future__ import annotations
 
@@ -16,14 +17,6 @@ from typing import Any
 
 from agentc_backends.environments.agentgym.dialects import UpstreamDialect
 from agentc_backends.http_library import httpx2
-
-# MERGED agentc_backends.environments.agentgym.upstream
-# Bodies and replies of one dialect: what to send, and what an answer says. Knows no HTTP client.
-#
-# The family reports errors in four ways: `{"error": ...}` with status 200, statuses of 400 and
-# above, an observation that stands for a failure, and replies that lack what they should have.
-# Here
-# each is an UpstreamError. Neighbours: `dialect.py`, `upstream.py`.
 
 
 class UpstreamError(Exception):

@@ -1,7 +1,8 @@
 """Declares `env.alfworld`: ALFWorld behind the AgentGym protocol, served by `job_serve.py`.
 
-Splits and files of games are read here, so that keys follow what the files hold.
-"""
+Splits and files of games are read here, so that keys follow what the files hold. The hashes of the
+data set are of all 4,027 solvable games as `job_pack.py` writes them; the archive's size is the one
+that its users report; its own hash is not checked, the games in it are."""
 
 from __future__ import annotations
 
@@ -28,13 +29,6 @@ from agentc_backends.environments.declaration import effective, environment_leas
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.software import LIGHT
-
-# MERGED agentc_backends.environments.alfworld.backend
-# Where ALFWorld's games were published, and the hashes by which the packed ones are known.
-#
-# The hashes are of all 4,027 solvable games as `job_pack.py` writes them. The archive's size is
-# the
-# one that its users report; its own hash is not checked, the games in it are.
 
 GAMES = DataSet(
     name="alfworld",

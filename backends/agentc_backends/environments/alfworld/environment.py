@@ -1,8 +1,7 @@
-"""ALFWorld as an environment: gymnasium's reset and step, plus tasks, experts and snapshots.
+"""ALFWorld as an environment: tasks, texts, experts and snapshots around `play.py`.
 
 A task is a game, `<task>/<trial>`. The environment never truncates: the episode limit belongs to
-the rollout. Sessions of an `environments.server` each own one of these and share the games.
-"""
+the rollout. Sessions of a server share the games."""
 
 from __future__ import annotations
 
@@ -24,10 +23,9 @@ from agentc_backends.environments.server.environment import (
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.world import ExpertAction
 
-# MERGED agentc_backends.environments.alfworld.environment
-# ALFWorld as AgentGym's released client finds it: tasks are a `game`, counted as the server lists
-# them, and replies name the actions that are legal. `world_type` is taken and means nothing: texts
-# are all there is. Neighbour: `environment.py`.
+# For AgentGym's released client tasks are a `game`, counted as the server lists them, and replies
+# name the actions that are legal. It sends a `world_type`, which means nothing here: all worlds are
+# text.
 
 
 def _extras(environment: Any) -> Answer:

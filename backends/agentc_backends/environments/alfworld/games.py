@@ -1,8 +1,7 @@
-"""Games: what a task's id stands for. Packed ones are read from `<part>.jsonl.xz`, a row each.
+"""Games: packed files of them, their PDDL problems, and the house that a problem describes.
 
-A row has `task`, `trial`, `task_desc`, `pddl_problem` and, where there is one, `walkthrough`.
-Neighbours: `job_pack.py` writes such files, `invented.py` makes games of our own.
-"""
+A row of `<part>.jsonl.xz` has `task`, `trial`, `task_desc`, `pddl_problem` and, where there is one,
+`walkthrough`; `job_pack.py` writes such files, `invented.py` invents games."""
 
 from __future__ import annotations
 
@@ -90,11 +89,8 @@ def _walkthrough(row: Mapping[str, Any]) -> list[str]:
     return [str(step) for step in steps] if isinstance(steps, list) else []
 
 
-# MERGED agentc_backends.environments.alfworld.games
-# Reads a game's PDDL problem: the facts at the start, and which of the six goals it has.
-#
-# The benchmark's games have six goal formulas that differ in types only, so that no evaluator of
-# formulas is needed. Neighbours: `house.py` makes the facts into a world.
+# A game's PDDL problem: the facts at the start, and its goal. The benchmark's six goal formulas
+# differ in types only, so no evaluator of formulas is needed.
 
 GoalKind: TypeAlias = Literal["put", "two", "clean", "heat", "cool", "look"]
 
@@ -160,10 +156,7 @@ def _kind(text: str) -> GoalKind:
     return next((kind for state, kind in states.items() if f"({state} " in text), "put")
 
 
-# MERGED agentc_backends.environments.alfworld.games
-# The parts of a game that never change: receptacles, objects, what they are, and their names.
-#
-# Shared by all episodes of a game. Neighbours: `problem.py` (facts), `play.py` (what changes).
+# The house, which never changes and is shared by all episodes of a game.
 
 _PROPERTIES = (
     "openable",

@@ -1,9 +1,9 @@
-"""An episode's state and rules: which commands are legal now, what they do, what they answer.
+"""An episode's state, rules, texts and goal: which commands are legal now, what they do and answer.
 
-Rules are those of the domain `alfred`, texts those of its grammar, both oddities and all: only
-what is held can be examined, `look` in the middle of a room sees nothing, nothing is ever turned
-off. Neighbours: `house.py`, `wording.py`, `goals.py`.
-"""
+Rules are those of the domain `alfred`, texts those of its grammar, both oddities and all: only what
+is held can be examined, `look` in the middle of a room sees nothing, nothing is ever turned off.
+There are two wordings: `put X in/on Y` until ALFWorld 0.3, with which the papers of 2023 and 2024
+were written, and `move X to Y` since 0.4."""
 
 from __future__ import annotations
 
@@ -238,9 +238,6 @@ class Play:
         return ", ".join(words[:-1]) + ", and " + words[-1]
 
 
-# MERGED agentc_backends.environments.alfworld.play
-# Whether a game's goal holds. Neighbours: `problem.py` (which goal), `play.py` (the state).
-
 _MADE = {
     # kind -> what the object must be able to become, and to be
     "clean": ("cleanable", "isclean"),
@@ -279,11 +276,6 @@ def is_done(play: Play, thing: str) -> bool:
     able, state = _MADE[goal.kind]
     return (able, thing) in house.can and (state, thing) in play.states
 
-
-# MERGED agentc_backends.environments.alfworld.play
-# ALFWorld's two wordings: `put X in/on Y` until its release 0.3, `move X to Y` since 0.4.
-#
-# The papers of 2023 and 2024 were written with the first. Neighbours: `play.py` speaks in them.
 
 NOTHING_HAPPENS = "Nothing happens."
 _HELP = (

@@ -2,8 +2,7 @@
 
 `{part: train}`, `{part: train, list: file}` (every `trial_...` in the file counts, so that the
 lists of ETO, AgentGym and AgentBench can be read as they are), `except: [other split]`, and
-`missing: drop` for lists with games that one has not. Read while a spec is compiled.
-"""
+`missing: drop` for lists with games that are not available. Read while a spec is compiled."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from agentc_backends.environments.alfworld.games import HouseholdGame
 
 
-# MERGED agentc_backends.environments.alfworld.splits
-# What a declaration says of games without opening one: parts, files, sizes, what is invented.
+# Parts, files, sizes and inventions that a declaration knows without opening a game.
 
 SUFFIXES = (".jsonl.xz", ".jsonl")
 """Of a part's file."""

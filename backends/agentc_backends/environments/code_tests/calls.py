@@ -1,9 +1,8 @@
-"""Makes calls of functions that an answer defines, in a box, and says what came of each.
+"""Calls of functions that an answer defines, made in a box, with the result of each.
 
-All calls share one process while they go well. Whoever ends it, or does not end, costs that call
-alone: the next ones are made in a new process. Nothing is kept between two `make_calls`. References
-that leave nothing behind may share one too, answers never.
-"""
+All calls share one process while they succeed. A call that ends the process or does not return
+fails by itself: the next ones are made in a new process. Nothing is kept between two `make_calls`.
+References without lasting effects may share a process too, answers never."""
 
 from __future__ import annotations
 
@@ -224,13 +223,9 @@ def _program() -> str:
     return Path(__file__).with_name("boxed_calls.py").read_text(encoding="utf-8")
 
 
-# MERGED agentc_backends.environments.code_tests.calls
-# Nurseries in which answers are tried, kept from answer to answer, each for one at a time. An
-# answer waits a moment for one of the usual places; then it has another, for the others may sleep.
-#
-# Where none can be had (an older kernel or Python), or one breaks, an answer has a box to itself:
-# the
-# same box, started anew. Neighbours: `calls.py`; `agentc.runtime.sandbox.nursery`.
+# Nurseries, in which answers are tried, are reused from answer to answer, one answer at a time. An
+# answer waits a moment for one of the usual places; then it gets another, for the others may sleep.
+# Where none is available (an older kernel or Python), or one breaks, an answer has a box to itself.
 
 Made = TypeVar("Made")
 

@@ -1,4 +1,5 @@
-"""The code in a reply: what stands between fences, else all of it."""
+"""What the text of a reply decides: the code in it, whether it is forbidden, whether its values
+follow from it, and whether it may run in a process that other code uses later."""
 
 from __future__ import annotations
 
@@ -50,12 +51,9 @@ def _published(reply: str) -> str:
     return code
 
 
-# MERGED agentc_backends.environments.code_tests.source
-# Whether the values of code follow from its text, so that a verdict on it holds for equal code.
-#
-# A judgement by words, and a narrow one: what it takes for repeatable is, what it does not may be.
-# It
-# guards statistics and nothing else: code that outwits it has the verdict that it had before.
+# `repeatable` judges by words, and narrowly: code that it accepts is repeatable, code that it
+# refuses may be. It guards statistics only: code that outwits it has the verdict that it had
+# before.
 
 _WORD = re.compile(r"\w+")
 _IMPORT = re.compile(r"\s*(?:import (\w+)(?: as \w+)?|from (\w+) import [\w, *()]+)\s*")
@@ -87,14 +85,9 @@ def repeatable(code: str) -> bool:
     return all(each is not None and (each[1] or each[2]) in _PURE for each in found)
 
 
-# MERGED agentc_backends.environments.code_tests.source
-# Which references may run in one process, one after the other, each as if it were there alone.
-#
 # Without imports, names with `__`, frames, and builtins that reach further, nothing that code can
-# change outlives its namespace, and its values follow from its text. Without `try` nobody hides
-# that
-# memory or depth ran out: whoever sees that (`calls.make_together`) has each reference run alone.
-# What is doubtful runs alone from the start (`../colbench/references.py`).
+# change outlives its namespace, and its values follow from its text. Without `try` no code hides
+# that memory or depth ran out: `calls.make_together` then runs each reference in its own process.
 
 _NAME = re.compile(r"[^\W\d]\w*")
 # fmt: off

@@ -1,8 +1,8 @@
-"""What a dialogue with a human is, whatever it is about: rounds, the marker, the human's replies as
-the agent reads them, and what is counted of them. All of its state is JSON.
+"""What both of ColBench's environments share: a dialogue with a human in rounds, the guard of the
+human's replies, the environment around a dialogue, and the tasks that a server reads.
 
-`episode.py` is one about code, `environments/colbench/frontend/environment.py` one about a page.
-"""
+A dialogue's state is JSON. `environment.py` judges code by tests, `frontend/environment.py` pages
+by their similarity."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def _counts(counts: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(number or 0) for name, number in found.items()}
 
 
-# MERGED agentc_backends.environments.colbench.dialogue
-# What of the reference is in a human's reply: whoever is told the code need not write any.
+# The guard: how much of the reference is in a human's reply. A human who knows the code need not
+# write any.
 
 WINDOW = 40
 """So many characters of the reference in a row are code. Shorter references count whole."""
@@ -153,12 +153,6 @@ def code_starts(reply: str, reference: str, description: str) -> int | None:
     places = (at for at in range(len(reply) - size + 1) if reply[at : at + size] in runs)
     return next(places, None)
 
-
-# MERGED agentc_backends.environments.colbench.dialogue
-# What both of ColBench's environments are, whatever their dialogues are about: tasks and splits of
-# a server, its identity, and one episode at a time that can be saved and gone on with.
-#
-# `environment.py` judges code by tests, `frontend/environment.py` pages by their likeness.
 
 OVER = "The episode is over."
 THANKS = "Thank you."
@@ -275,9 +269,7 @@ class DialogueEnvironment(Generic[TaskT, EpisodeT]):
         return self._episode
 
 
-# MERGED agentc_backends.environments.colbench.dialogue
-# What both servers of ColBench read alike: tasks of files and the human's words, each as it was
-# when the spec was compiled. Neighbour: `declared.py`, the same at that time.
+# Tasks and texts from files, as they were when the spec was compiled (`declaration.py`).
 
 
 class ServedTasks(Protocol):

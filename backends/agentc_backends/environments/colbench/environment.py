@@ -1,8 +1,7 @@
 """ColBench's programming tasks as an environment: an agent asks a human, and answers with code.
 
-An action is a whole reply. The human, who knows the reference, replies to all that hold no answer;
-the answer runs against the task's tests in a box. Neighbours: `judging.py`, `humans/`.
-"""
+An action is a whole reply. The human, who knows the reference, replies to all that hold no answer
+(`humans.py`); the answer runs against the task's tests in a box (`judging.py`)."""
 
 from __future__ import annotations
 
@@ -29,12 +28,6 @@ from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, digest
 from agentc_backends.environments.server.environment import EnvironmentFailure, HiddenText
 from agentc_backends.environments.server.world import ExpertAction
-
-# MERGED agentc_backends.environments.colbench.environment
-# A dialogue about one function: where the answer is, and what is reported of it.
-#
-# It knows neither box nor human; `environment.py` asks both. All of its state is JSON. Neighbour:
-# `dialogue.py`, whatever it is about.
 
 _VERDICTS = frozenset({"pass", "fail", "no_answer", "forbidden", *get_args(Failure)})
 

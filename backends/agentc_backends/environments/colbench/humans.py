@@ -1,4 +1,5 @@
-"""What a human is to the environment."""
+"""Who answers the agent's questions: a script over a task's facts, or a model. Each knows the
+reference; `dialogue.py` checks that a reply does not disclose it."""
 
 from __future__ import annotations
 
@@ -26,12 +27,8 @@ class Human(Protocol):
         `again`: what it said first held code. Raises EnvironmentFailure."""
 
 
-# MERGED agentc_backends.environments.colbench.humans
-# The scripted human: tells the one fact that a question is about, else says that it does not know.
-#
-# Facts come with a task, or are derived from its reference (`derived.py`). Equal questions get
-# equal
-# answers, whatever was said before.
+# The scripted human's facts come with a task, or are derived from its reference. Equal questions
+# get equal answers, whatever was said before.
 
 UNKNOWN = "I do not know."
 _COMMON = (
@@ -82,10 +79,8 @@ def _derived(reference: str) -> tuple[HumanFact, ...]:
     return derived_facts(reference)
 
 
-# MERGED agentc_backends.environments.colbench.humans
-# Facts about a function, read off its source: parameters, conditions, constants, what it returns.
-#
-# Weak, honest and without a model: for trying out real tasks, whose rows hold no facts.
+# Facts derived from a reference: parameters, conditions, constants, results. They serve for trying
+# out real tasks, whose rows hold no facts, without a model.
 
 _LONGEST = 160
 _RETURN = "return returns result output"
@@ -154,11 +149,6 @@ def _keys(words: str) -> tuple[str, ...]:
     apart = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", words).lower()
     return tuple(dict.fromkeys(_WORD.findall(apart)))
 
-
-# MERGED agentc_backends.environments.colbench.humans
-# A model as the human: told the function that is meant, and asked for the next reply.
-#
-# Neighbours: `prompt.py` (its words), `../../server/asked_model.py`, which reaches the model.
 
 _AGENT, _HUMAN = "Programmer", "You"
 DialogueForm: TypeAlias = Literal["lines", "published"]

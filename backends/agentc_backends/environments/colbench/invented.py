@@ -1,8 +1,7 @@
-"""Invented tasks by (seed, index), and their expert's dialogues: what families have in common.
+"""Invented tasks by (seed, index), and their expert's dialogues.
 
-A family is a function from a stream and an index to a task that has been drawn (`py`,
-`house_prices.py`); FAMILIES has them by the word of the setting `family`.
-"""
+A family is a function from a stream and an index to a task: tasks with hidden slots here, priced
+tasks in `house_prices.py`; FAMILIES has them by the word of the setting `family`."""
 
 from __future__ import annotations
 
@@ -14,12 +13,9 @@ from agentc_backends.environments.colbench import house_prices
 from agentc_backends.environments.colbench.settings import ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, HumanFact, task_id
 
-# MERGED agentc_backends.environments.colbench.invented
-# Invented tasks with hidden numbers: an agent that asks for all of them can pass all tests.
-#
-# A function has four slots, named numbers of two digits; the description gives some, the human
-# tells
-# the others one by one. Ten calls are laid out so that every slot decides some of them.
+# Tasks with hidden numbers: a function has four slots, named numbers of two digits; the description
+# gives some, the human tells the others one by one. Ten calls are chosen so that every slot decides
+# some of them: an agent that asks for all slots can pass all tests.
 
 USELESS = ("currency", "author", "deadline", "colour")
 """What no task has: asking for it wastes a turn."""

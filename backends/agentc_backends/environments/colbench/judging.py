@@ -1,8 +1,7 @@
 """The box in which answers of a server's episodes run, and the tests of its tasks.
 
-A task's reference runs once (`references.py`); its values never enter a box in which an answer is.
-Verdicts on code whose values follow from its text are kept (`../code_tests/repeatable.py`).
-"""
+A task's reference runs once; its values never enter a box in which an answer runs. Verdicts on code
+whose values follow from its text are kept (`../code_tests/source.py`)."""
 
 from __future__ import annotations
 
@@ -187,11 +186,8 @@ def _with_packages() -> BoxedInterpreter | None:
     return found
 
 
-# MERGED agentc_backends.environments.colbench.judging
-# The tests of a server's tasks, each made once: their references run when they are first needed.
-#
-# References that leave nothing behind run together with those that come next in the data, in one
-# process (`../code_tests/sharing.py`): a fork for one costs more than its calls do.
+# References without lasting effects run together with those that come next in the data, in one
+# process: a fork for one costs more than its calls do.
 
 _TOGETHER = 32
 """References of one process: a fork is a small part of so many, and whoever waits for the last

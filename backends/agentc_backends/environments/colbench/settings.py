@@ -1,4 +1,7 @@
-"""Settings of `env.colbench_backend`: what a spec may write, and what the server is told."""
+"""Settings of `env.colbench_backend`, and the prompt of a model that plays the human.
+
+The paper's prompt is under a licence that forbids to ship it: the default is ours, a spec may name
+a file with another."""
 
 from __future__ import annotations
 
@@ -9,11 +12,6 @@ from typing import Any, Literal
 
 from agentc_backends.environments.colbench.tasks import DEFAULT, INVENTED, CodeTask
 from agentc_backends.environments.server.settings import setting
-
-# MERGED agentc_backends.environments.colbench.settings
-# The prompt of a model that plays the human: our own words, or a file's of a spec.
-#
-# The paper's prompt is under a licence that forbids to ship it. Declarations read this file.
 
 PLACES = ("description", "reference", "dialogue")
 """What a prompt has to show, as `{description}`; other braces stand for themselves."""

@@ -1,7 +1,7 @@
-"""What a task is, and tasks of a file: rows as ColBench publishes them. No state.
+"""Tasks, as rows of a file in ColBench's published form, and splits of them.
 
-`invented.py` makes tasks too; `splits.py` puts them into splits.
-"""
+Splits are parts by hash, ranges, or other files, and share no task. They are read while a spec is
+compiled where tasks are in files, and by the server in any case."""
 
 from __future__ import annotations
 
@@ -85,11 +85,6 @@ def _calls(tests: dict[str, Any] | list[Any], where: str) -> tuple[str, ...]:
         raise TasksError(f"{where}: `test_cases` are expressions, one or more")
     return calls
 
-
-# MERGED agentc_backends.environments.colbench.tasks
-# Splits of tasks: parts by hash, ranges, other files; disjoint by what a task is.
-#
-# Read while a spec is compiled where tasks lie in files, and by the server in any case.
 
 INVENTED = "invented"
 """What `tasks` is where it names no file."""

@@ -1,9 +1,8 @@
-"""Detective as an environment of `environments.server`: one task, the game from its start.
+"""Detective as an environment: one task, the game from its start, and its expert.
 
 Rewards are gains of score. With `actions: legal`, an action outside of the game's legal ones is
 refused with an observation; with `free`, any command goes to the game's parser but those that step
-out of the game. Refused actions count as steps, and are counted.
-"""
+out of the game. Refused actions count as steps, and are counted."""
 
 from __future__ import annotations
 
@@ -246,12 +245,9 @@ def _unpacked(packed: str) -> bytes:
     return state
 
 
-# MERGED agentc_backends.environments.detective.environment
-# The expert: jericho's walkthrough, read when it is asked for and said in legal actions; or, where
-# its skill says so, legal actions at random.
-#
-# A command of the walkthrough that changes nothing is left out; one that is not legal as it is
-# worded becomes the legal action that does the same. Neighbour: `game.py`.
+# The expert: jericho's walkthrough in legal actions, read when it is first needed; or, where its
+# skill says so, legal actions at random. A command of the walkthrough that changes nothing is left
+# out; one that is not legal as it is worded becomes the legal action that does the same.
 
 
 def wandering(game: DetectiveGame, chance: random.Random, most: int) -> tuple[ExpertAction, ...]:

@@ -1,8 +1,5 @@
-"""The game as functions of a state: what a command does, what is seen, which actions are legal.
-
-Legal actions take a tenth of a second to find, so they are kept by the state's key.
-Neighbours: `interpreters.py` (who computes), `remembered.py`, `environment.py`, `plan.py`.
-"""
+"""The game as functions of a state: what a command does, what is seen, which actions are legal; the
+cache of legal actions, and the processes that interpret the game (`interpreter.py`)."""
 
 from __future__ import annotations
 
@@ -90,13 +87,10 @@ class DetectiveGame:
         )
 
 
-# MERGED agentc_backends.environments.detective.game
-# Legal actions that were found once, kept for all episodes of a server and for servers to come.
-#
-# They are a function of a state's canonical form (`machine.py`), so what was found anywhere holds.
-# The file lies in the user's cache folder, a line for each state; without one, or where it cannot
-# be
-# written, every server finds them anew.
+# Legal actions take a tenth of a second to find, so they are cached for all episodes of a server
+# and for later servers. They are a function of a state's canonical form. The file is in the user's
+# cache folder, a line for each state; without one, or where it cannot be written, every server
+# finds them again.
 
 MOST_KEPT = 50_000
 """States that are kept, the last used ones; about 15 MB in a file."""
@@ -168,12 +162,8 @@ def _line(key: str, legal: tuple[str, ...]) -> bytes:
     return json.dumps([key, legal], separators=(",", ":")).encode() + b"\n"
 
 
-# MERGED agentc_backends.environments.detective.game
-# Processes that interpret the game, lent for one request at a time; none keeps an episode.
-#
-# An episode's state travels with each request, so a process that hangs or dies voids the request
-# that it was busy with, and nothing else. Neighbours: `interpreter.py` (what runs in them),
-# `environment.py`.
+# Processes are lent for one request at a time; none keeps an episode. An episode's state travels
+# with each request, so a process that hangs or dies voids that request and nothing else.
 
 _GRACE_SECONDS = 5.0
 _START_SECONDS = 300.0

@@ -1,10 +1,9 @@
-"""The process around a `GameMachine`: `python -m` of this module and a FILE.
+"""The Z-machine with one game, in a process of its own: `python -m` of this module and a FILE.
 
 Reads a request a line (JSON) from stdin and answers it on stdout. A request that takes too long
 ends the process by an alarm, also inside of the interpreter's C code and when the server is gone.
-The limit is of processor time, which a busy machine does not use up; waiting may take ten times it.
-Neighbours: `machine.py`; `interpreters.py` starts these processes and talks to them.
-"""
+The limit is of CPU time, which a busy machine does not use up; waiting may take ten times it.
+Imports jericho, as no other module does; `game.py` starts these processes."""
 
 from __future__ import annotations
 
@@ -98,12 +97,8 @@ def _answer(answers: Any, found: dict[str, Any]) -> None:
     answers.flush()
 
 
-# MERGED agentc_backends.environments.detective.interpreter
-# A Z-machine with one game: commands, looks and legal actions as functions of a state.
-#
-# Imports jericho, so only `interpreter.py` imports it, in a process of its own. A state is the
-# whole
-# machine as bytes; any machine with the same game can go on from it.
+# Commands, observations and legal actions are functions of a state: the whole machine as bytes,
+# from which any machine with the same game can continue.
 
 _HEADER = struct.Struct("<5i3q")
 _WAIT = "wait"

@@ -1,4 +1,6 @@
-"""Detective's settings: what a spec may write, and what the server is told."""
+"""Detective's settings, and the game files that are known.
+
+Standard library only: the declaration and the server both read it."""
 
 from __future__ import annotations
 
@@ -8,11 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentc_backends.environments.server.settings import setting
-
-# MERGED agentc_backends.environments.detective.settings
-# Game files that are known: what they are called, what can be gained in them, where to get them.
-#
-# Standard library only: the declaration, the server and the interpreter's process all read it.
 
 LEGAL_VERSION = 1
 """Of how legal actions are found (`machine.py`); what another version found is not used."""

@@ -1,6 +1,8 @@
-"""What an environment of somebody else is, as far as a spec declares it: numbered tasks, rewards,
-turns. It runs beside the server. Neighbours: `task_lists.py`, `score.py`, whose rules these are.
-"""
+"""What adapters of third-party environments share: members that a spec declares, and the reward of
+an episode from the rewards of its steps.
+
+Each step carries the score of the episode so far (`reward_kind: latest`), within the declared
+range."""
 
 from __future__ import annotations
 
@@ -66,19 +68,9 @@ class ExternalEnvironment:
         return [task_id(self._prefix, number) for number in range(min(last, 99_999) + 1)]
 
 
-# MERGED agentc_backends.environments.external.environment
-# What an adapter raises for a text that is no action of the environment behind it.
-
-
 class NotAnActionError(Exception):
     """The text is no action; the message tells the agent what would be one."""
 
-
-# MERGED agentc_backends.environments.external.environment
-# Makes the reward of an episode from the rewards of its steps, in agentc's units.
-#
-# Whatever an environment of somebody else rewards then looks alike: each step carries the score of
-# the episode so far (`reward_kind: latest` of `server/environment.py`), within the declared range.
 
 RewardKind: TypeAlias = Literal["latest", "sum", "max"]
 REWARD_KINDS: tuple[RewardKind, ...] = get_args(RewardKind)

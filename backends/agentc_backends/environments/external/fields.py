@@ -1,9 +1,8 @@
-"""What a spec may say of an external server: its address, or the command that starts it.
+"""Fields of specs for external servers: an address or a command that starts one, and its rewards.
 
 Which program runs, where and with what decides what the world is, so command, folder and variables
-enter keys; how long it may take does not, nor an address. Read by declarations, which import no
-more; `launch.py` starts the command.
-"""
+enter keys; how long it may take does not, nor an address. Declarations read this; `launch.py`
+starts the command."""
 
 from __future__ import annotations
 
@@ -56,10 +55,6 @@ def check_place(options: OptionView, url: str | None, launch: Mapping[str, Any] 
         options.refuse("launch.command", "the first word of `command` is the program, and is empty",
                        fix="write `command: [program, argument]`")  # fmt: skip
 
-
-# MERGED agentc_backends.environments.external.fields
-# What a spec may say of rewards that an environment of somebody else gives, and what a declaration
-# makes of it. Neighbour: `score.py`, which the words are for.
 
 REWARD_FIELDS: tuple[Field, ...] = (
     choice("kind", "How rewards of steps make the episode's: their `sum`, the `latest` counts, or "

@@ -1,10 +1,10 @@
-"""Splits of tasks that are numbers: ranges, lists and files of them, disjoint by number.
+"""Splits of tasks that are numbers: ranges, lists and files of them, disjoint by number; and the
+fingerprint that tells whether a number means the same task everywhere.
 
 A spec says `{range: [31, 538]}` (the end is left out), `{ids: [3, 5]}` or `{file: path}`, each
 with `except: [other split]`, and `repeated: drop` where a list has a task twice. Files are read
 while the spec is compiled, so that a plan holds the numbers themselves and its keys follow them,
-never the name of a file. Task ids are `<server>_<number>`, as in the family's published lists.
-"""
+never the name of a file. Task ids are `<server>_<number>`, as in the family's published lists."""
 
 from __future__ import annotations
 
@@ -141,14 +141,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-# MERGED agentc_backends.environments.external.task_lists
-# Tells whether task numbers mean the same here as where a split was made.
-#
-# Tasks of others' servers are numbers, and which task a number is depends on file order, on
-# excluded
-# games and on hash seeds of the server's machine: published lists are only good for a server with
-# the
-# same fingerprint. It is a digest of the first texts of some tasks.
+# Which task a number is depends on file order, on excluded games and on hash seeds of the server's
+# machine: published lists are valid only for a server with the same fingerprint, a digest of the
+# first texts of some tasks.
 
 DIGITS = 32
 

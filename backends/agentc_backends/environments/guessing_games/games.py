@@ -1,7 +1,8 @@
-"""The two games side by side.
+"""The two games, and their judges: from a question and the oracle's raw answer to what the player
+reads.
 
-`environment.py` plays what is put together here.
-"""
+`upstream_v1` keeps the rules of ArCHer's released environments, `strict_v2` those without what
+players found to cheat or could not win. A judge sees one turn; `environment.py` counts them."""
 
 from __future__ import annotations
 
@@ -15,12 +16,6 @@ from agentc_backends.environments.guessing_games.expert import Table
 from agentc_backends.environments.guessing_games.objects import object_table
 from agentc_backends.environments.guessing_games.secrets import Guessable, Secret, plain
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-
-# MERGED agentc_backends.environments.guessing_games.games
-# Who wins: from a question and the oracle's raw answer to what the player reads.
-#
-# `upstream_v1` keeps the rules of ArCHer's released environments, `strict_v2` those without what
-# players found to cheat or could not win. A judge sees one turn; `game.py` counts them.
 
 INVALID = "Invalid Question."
 REFUSAL = "That would give my city away."

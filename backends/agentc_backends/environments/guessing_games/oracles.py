@@ -1,7 +1,6 @@
 """Who answers the player's questions: a table of facts, recorded dialogues, or a language model.
 
-Each oracle gives raw answers; `judges.py` makes of them what the player reads.
-"""
+Each oracle gives raw answers; `games.py` makes of them what the player reads."""
 
 from __future__ import annotations
 
@@ -192,12 +191,9 @@ INSTRUCTIONS: Mapping[str, str] = {
 }
 
 
-# MERGED agentc_backends.environments.guessing_games.oracles
-# Reads recorded dialogues: (secret, question, answer) triples of a JSON or JSONL file.
-#
-# Three layouts: ArCHer's (`conversation`, `word`), LMRL-Gym's (`lines`, `word`) and rows of our
-# own
-# (`secret`, `question`, `answer`). `oracles.py` searches them.
+# Recorded dialogues are (secret, question, answer) triples of a JSON or JSONL file in one of three
+# layouts: ArCHer's (`conversation`, `word`), LMRL-Gym's (`lines`, `word`), or rows of `secret`,
+# `question`, `answer`.
 
 
 class DialoguesError(ValueError):

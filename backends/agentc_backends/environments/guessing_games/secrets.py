@@ -1,7 +1,7 @@
-"""What there is to guess: secrets with all their names, and reading a guess out of a question.
+"""What there is to guess: secrets with all their names, guesses and claims in questions, and
+splits.
 
-Lists and facts are in `data/`; `objects.py` and `cities.py` make secrets and answers of them.
-"""
+Lists and facts are in `data/`; `objects.py` and `cities.py` make secrets and answers of them."""
 
 from __future__ import annotations
 
@@ -77,11 +77,8 @@ def words_of(text: str, words: Iterable[str]) -> str | None:
     return next((word for word in words if f" {word} " in padded), None)
 
 
-# MERGED agentc_backends.environments.guessing_games.secrets
-# From a question to the claim that it asks about, in one wording (`Could it be something that you
-# can eat?` becomes `you can eat`), so that few patterns cover many questions.
-#
-# Used by `facts.py`; `judges.py` uses `plain` and `asked` alone.
+# From a question to the claim that it is about, in one wording (`Could it be something that you can
+# eat?` becomes `you can eat`), so that few patterns cover many questions.
 
 _FILLERS = re.compile(
     r"\b(a|an|the|typically|usually|commonly|generally|often|normally|primarily|mainly|mostly|"
@@ -144,10 +141,8 @@ def claim(question: str) -> str:
     return " ".join(text.split())
 
 
-# MERGED agentc_backends.environments.guessing_games.secrets
-# Train, validation and test by secret, stratified by category or continent.
-#
-# Upstream has no splits: it evaluates on what it trains on (`together` is that).
+# Splits by secret, stratified by category or continent. Upstream has none: it evaluates on what it
+# trains on (`together` is that).
 
 HELD_OUT = ("train", "validation", "test")
 

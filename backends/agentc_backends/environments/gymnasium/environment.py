@@ -1,8 +1,7 @@
 """An environment of gymnasium's as one of agentc's: `environments.server` serves it like any other.
 
 Its calls may take any time, so they block; what it raises is an EnvironmentFailure, which voids the
-episode. What it does after an episode's end is never asked for: that is answered here.
-"""
+episode. After an episode's end it is not called: that is answered here."""
 
 from __future__ import annotations
 
@@ -173,13 +172,8 @@ def _finite(reward: Any) -> float:
     return number
 
 
-# MERGED agentc_backends.environments.gymnasium.environment
-# Makes the environment that a spec names, where it may be made.
-#
 # An id may name a module, which gymnasium then imports: code of a spec's choice, as a command is.
-# It
-# runs only where the person who runs agentc says so (`foreign/launch.py`). Neighbour:
-# `job_serve.py`.
+# It runs only where the person who runs agentc says so (`external/launch.py`).
 
 RENDERED = ("ansi", "both")
 """Ways of telling an observation that need the environment to render it."""

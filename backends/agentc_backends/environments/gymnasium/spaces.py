@@ -1,7 +1,7 @@
-"""Reads actions of a space out of texts, and refuses spaces that no text can be read for.
+"""Spaces as text: actions are read out of texts, observations become texts. Spaces without either
+are refused.
 
-A text that is no action is answered (`NotAnActionError`) and never reaches the environment.
-"""
+A text that is no action is answered (`NotAnActionError`) and never reaches the environment."""
 
 from __future__ import annotations
 
@@ -99,13 +99,9 @@ def _same(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-# MERGED agentc_backends.environments.gymnasium.spaces
-# Makes texts of what an environment shows: values by a stated rule, and coloured renderings.
-#
-# A text is told as it is. Numbers with a fraction have so many significant digits, those without
-# have none of a fraction; arrays and tuples are lists, a mapping at the top is a line for each
-# key.
-# Pictures have no text, so they are refused beforehand. Neighbour: `environment.py`.
+# Texts stay as they are. Numbers with a fraction have that many significant digits, those without
+# have none of a fraction; arrays and tuples are lists, a mapping at the top is a line for each key.
+# Pictures have no text, so they are refused beforehand.
 
 MOST_NUMBERS = 1024
 """In one array: more is a picture or a table that no agent reads."""

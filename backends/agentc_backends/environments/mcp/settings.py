@@ -1,4 +1,8 @@
-"""What a spec may write of an MCP server, and what ours in front of it is told."""
+"""What a spec says of an MCP server: settings, and tasks with the rule by which an episode
+succeeds.
+
+The protocol has no tasks, so a spec gives them. They are read while the spec is compiled and, from
+what the plan kept (`as_rows`), where they are served."""
 
 from __future__ import annotations
 
@@ -57,12 +61,6 @@ class McpSettings:
         """An episode's is 1 where it succeeds, else 0 (`environments/foreign/environment.py`)."""
         return {}
 
-
-# MERGED agentc_backends.environments.mcp.settings
-# What a task of an MCP server is: an instruction, and the rule by which an episode succeeds.
-#
-# The protocol has neither, so a spec says both. Read while the spec is compiled and, from what the
-# plan kept (`as_row`), where it is served. Neighbours: `settings.py`, `environment.py`.
 
 _KEYS = ("instruction", "answer", "pattern", "tool")
 _EXPECTED = "`{rows: [...]}` or `{file: path}`"

@@ -1,8 +1,8 @@
-"""What an agent's words mean to an MCP server: a tool and its arguments, or the answer at the end.
+"""Texts to and from an MCP server: an agent's words as a tool call or the final answer, results as
+text, and what the server prints beside the protocol.
 
-Whether arguments are right is the server's to say, and its words go to the agent; what is no call
-at all is answered here (`NotAnActionError`) and never sent. Neighbour: `environment.py`.
-"""
+Whether arguments are right is the server's to say, and its words go to the agent; a text that is no
+call at all is answered here (`NotAnActionError`) and never sent."""
 
 from __future__ import annotations
 
@@ -128,11 +128,6 @@ def _kind(about: Mapping[str, Any]) -> str:
     return " or ".join(named) or "any"
 
 
-# MERGED agentc_backends.environments.mcp.translation
-# Tells an agent what a tool's result holds: its texts, a word for what is none.
-#
-# Works on the protocol's own JSON. Neighbour: `connection.py`, which has it from the SDK.
-
 NOTHING = "(no content)"
 
 
@@ -155,8 +150,7 @@ def _block(block: Mapping[str, Any]) -> str:
     return f"[{block.get('type', 'unknown')}: {block.get('mimeType', 'no type')}]"
 
 
-# MERGED agentc_backends.environments.mcp.translation
-# What an MCP server prints beside the protocol, in one line: mostly a `print` that was left in.
+# The first line that a server prints beside the protocol: mostly a `print` that was left in.
 
 _SDK = "mcp.client.stdio"
 _SHOWN = 120

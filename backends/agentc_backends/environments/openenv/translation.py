@@ -1,7 +1,7 @@
-"""Fills an OpenEnv server's typed actions from what an agent wrote, by the schema that it shows.
+"""Texts to and from an OpenEnv server: an agent's words fill its typed action, by the schema that
+it shows; replies become an observation, a reward and an end.
 
-What fits no field is answered (`NotAnActionError`) and never sent. Neighbour: `environment.py`.
-"""
+A text that fits no field is answered (`NotAnActionError`) and never sent."""
 
 from __future__ import annotations
 
@@ -127,10 +127,8 @@ def _kind(about: Any) -> str:
     return named[0] if len(named) == 1 else "any"
 
 
-# MERGED agentc_backends.environments.openenv.translation
-# Reads a server's replies: the observation as text, the step's reward, whether it is the end.
-#
-# One field is told as it is, several as a line each; what is no text is JSON.
+# An observation of one field is that field, several are a line each; a value that is no text is
+# JSON.
 
 UNTOLD = ("reward", "done", "metadata")
 """Fields of an observation that are no text for agents unless a spec names them."""

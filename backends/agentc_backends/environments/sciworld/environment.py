@@ -2,8 +2,7 @@
 
 Rewards are the simulator's score over 100. A wrong focus is fatal: the simulator scores -100 and
 the episode is over. An episode is a function of its task and actions, so a fork replays the
-actions on another simulation and proves by their answers that it stands where the first does.
-"""
+actions on another simulation and proves by their answers that it reached the same state."""
 
 from __future__ import annotations
 
@@ -36,9 +35,7 @@ from agentc_backends.environments.server.environment import (
 )
 from agentc_backends.environments.server.world import ExpertAction
 
-# MERGED agentc_backends.environments.sciworld.environment
-# ScienceWorld as AgentGym's released client finds it: it joins the task's description and the
-# room's by itself, and reads `score`. Neighbour: `environment.py`.
+# AgentGym's released client joins the task's description and the room's itself, and reads `score`.
 
 
 def _opened(answer: Answer) -> object:
@@ -50,10 +47,8 @@ def _opened(answer: Answer) -> object:
 SCIWORLD = Dialect(bodiless_create=True, opened=_opened)
 
 
-# MERGED agentc_backends.environments.sciworld.environment
-# Gold paths: the actions of the simulator's own agent, found once for each task and kept.
-#
-# One takes the simulator about a second, so the first job that asks for a split pays for it.
+# Gold paths are the actions of the simulator's own agent. One takes about a second, so each is
+# computed once, when a job first needs it.
 
 
 class GoldPaths:

@@ -1,8 +1,8 @@
-"""ScienceWorld's thirty tasks: names, numbers of variations, the simulator's own splits.
+"""ScienceWorld's thirty tasks: names, numbers of variations, the simulator's own splits, and
+published lists.
 
 A task of agentc is one variation of one of them, `boil:3`: that pair, never an index into some
-list, is a task's identity. Standard library only: the declaration and the server both read it.
-"""
+list, is a task's identity. Standard library only: the declaration and the server both read it."""
 
 from __future__ import annotations
 
@@ -111,15 +111,12 @@ def step_limit(task: Task, rule: str) -> int | None:
     return task.limit or UNIFORM_LIMIT if rule == "per_task" else UNIFORM_LIMIT
 
 
-# MERGED agentc_backends.environments.sciworld.tasks
-# Published lists of ScienceWorld tasks, as ranges of variations of each task.
-#
-# `eto` are the index files of the ETO code (Song et al., ACL 2024): 1483, 194 and 211 variations
-# of
-# 24 tasks. 54 of dev are in train as well. `agent_r` (Yuan et al., 2025): test are the 200 indices
-# published with its code, read as AgentGym numbers tasks without 2-3 (then all lie in the
-# simulator's own test split); train is its collection order, variations 1 to 9 of 23 tasks, 2 of
-# which are in test. Numbers are facts; files with the same content can be named by a spec instead.
+# Published lists, as ranges of variations of each task. `eto` are the index files of the ETO code
+# (Song et al., ACL 2024): 1483, 194 and 211 variations of 24 tasks. 54 of dev are in train as well.
+# `agent_r` (Yuan et al., 2025): test are the 200 indices published with its code, read as AgentGym
+# numbers tasks without 2-3 (then all are in the simulator's own test split); train is its
+# collection order, variations 1 to 9 of 23 tasks, 2 of which are in test. A spec can also name
+# files of that content.
 
 _ETO_TRAIN = {
     "boil": "0-13",

@@ -1,7 +1,5 @@
-"""The protocol of environments that `application.py` serves; the package's docstring is the guide.
-
-`reset` and `step` have gymnasium's signatures. Neighbours: `sessions.py` (one environment each).
-"""
+"""The protocol of environments that a server serves, their metadata, and the dialects of AgentGym's
+clients. The package's docstring is the guide; `reset` and `step` have gymnasium's signatures."""
 
 from __future__ import annotations
 
@@ -178,9 +176,6 @@ class Snapshots(Protocol):
         """Continue from a snapshot; a malformed one raises ValueError and changes nothing."""
 
 
-# MERGED agentc_backends.environments.server.environment
-# What an environment says of itself: the content of `/meta`, over HTTP and in process alike.
-
 _CAPABILITY_ORDER = ("expert", "fork", "snapshot", "seed", "privileged")
 
 
@@ -206,11 +201,8 @@ def description(environment: Environment) -> dict[str, Any]:
     return found
 
 
-# MERGED agentc_backends.environments.server.environment
-# How the rewards of steps make that of an episode, by an environment's `reward_kind`.
-#
-# Of those who play in their own process: `exported_world.py`, `environments/gym`. Rollouts, which
-# have invalid replies to account for, keep theirs by the same rule (`agents/common/episode.py`).
+# The reward of an episode, for those who play in their own process. Rollouts, which count invalid
+# replies too, compute theirs by the same rule (`agents/common/episode.py`).
 
 
 def floor_of(reward_range: tuple[float, float]) -> float:
@@ -233,14 +225,9 @@ def reward_after(kind: str, before: float | None, reward: float) -> float:
             return reward
 
 
-# MERGED agentc_backends.environments.server.environment
-# How members of the AgentGym family depart from `id`, `data_idx` and plain answers.
-#
-# Its released clients find a server that speaks as they expect: an environment declares a
-# `Dialect`
-# as its member `dialect`. agentc's own requests are answered in the plain way beside it.
-# Neighbours: `environment.py`, `application.py`; `environments/webshop/environment.py` is an
-# example.
+# Released clients of the AgentGym family find a server that speaks as they expect: an environment
+# declares a `Dialect` as its member `dialect`. agentc's own requests are answered in the plain way.
+# `environments/webshop/environment.py` is an example.
 
 Answer: TypeAlias = Mapping[str, Any]
 

@@ -1,9 +1,7 @@
-"""A model server that an environment asks by itself, found in the file that AGENTC_LEASES names.
+"""Model servers and encoders that an environment calls, found in the file that AGENTC_LEASES names.
 
 The environment's declaration says so by `simulators`, its lease by `needs`; the model never sees
-the agent's tokens, and the agent's process learns nothing of the model. Neighbours: `workers.py`,
-whose threads ask; `asked_encoder.py`, its sibling; `clients`, which sends.
-"""
+the agent's tokens, and the agent's process learns nothing of the model."""
 
 from __future__ import annotations
 
@@ -97,10 +95,6 @@ class LeasedModel:
         return await self._client.chat(messages, **wanted)
 
 
-# MERGED agentc_backends.environments.server.leased_models
-# An encoder of pictures that an environment asks by itself, found as `asked_model.py` finds a
-# model.
-
 _ENCODER_REQUESTS = 8
 _ENCODER = "the encoder that the environment asks"
 
@@ -130,11 +124,6 @@ class LeasedEncoder:
             self._client = embedding_client(lease, concurrency=_ENCODER_REQUESTS)
         return await self._client.features(picture)
 
-
-# MERGED agentc_backends.environments.server.leased_models
-# An event loop in a thread of its own, for threads that wait for what is asked of other servers.
-#
-# Neighbours: `asked_model.py`, `asked_encoder.py`.
 
 _T = TypeVar("_T")
 

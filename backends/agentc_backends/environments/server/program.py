@@ -1,8 +1,8 @@
 """The program of an environment: a server until SIGTERM, or what opens it in a job's own process.
 
 Its `job_serve.py` is `opener, main = program(Settings, open_world)`; `opener_of` finds the opener
-of any. Neighbours: `settings.py` reads the settings, `process.py` serves, `inside.py` plays.
-"""
+of any. Settings come as data, or as words of a command line: those of a person who starts a server
+by hand, and of plans that were made before settings were data."""
 
 from __future__ import annotations
 
@@ -149,11 +149,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{self.format_usage()}{self.prog}: error: {message}")
-
-
-# MERGED agentc_backends.environments.server.program
-# Settings from the words of a command line: those of a person who starts a server by hand, and of
-# plans that were made before settings were data. Nothing writes them; neighbour: `program.py`.
 
 
 _NULL = "null"

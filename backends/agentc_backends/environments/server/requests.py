@@ -1,7 +1,5 @@
-"""Why a request is not served, in the shapes of AgentGym's servers, and how rewards are written.
-
-Knows no HTTP library, so that episodes can be had without a server. Neighbours: `wire.py`,
-`sessions.py`, `sequence.py`.
+"""How requests of any protocol are carried out: refusals in the shapes of AgentGym's servers,
+numbers that let a request be sent twice, and threads for blocking calls. Imports no HTTP library.
 """
 
 from __future__ import annotations
@@ -45,12 +43,8 @@ def json_number(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
-# MERGED agentc_backends.environments.server.requests
-# Numbers for the requests that change a session, so that one can be sent twice and act once.
-#
 # A client counts its resets, steps and restores of a session from 1. The last answer is kept: a
 # request with its number gets it again, the next number acts, and any other is refused.
-# Neighbour: `sessions.py`.
 
 Reply: TypeAlias = Mapping[str, Any]
 UNCOUNTED = None
@@ -100,11 +94,8 @@ class RequestSequence:
         return answer
 
 
-# MERGED agentc_backends.environments.server.requests
-# Runs blocking calls of environments in threads, so that the event loop never waits for them.
-#
-# Threads are daemons made for each call: a call that hangs can then hold up neither other sessions
-# nor the server's end. Making one takes less than a tenth of a millisecond.
+# Threads are daemons, one for each call: a call that hangs delays neither other sessions nor the
+# server's end. Starting one takes less than a tenth of a millisecond.
 
 _T = TypeVar("_T")
 

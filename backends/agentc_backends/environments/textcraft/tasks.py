@@ -1,8 +1,9 @@
-"""The tasks that a choice of settings leaves: goals by split, and their expert plans.
+"""The tasks that a choice of settings leaves: goals by split, and their expert plans. They are
+shared by every environment with the same settings.
 
-Shared by every environment with the same settings (`environment.py`); built from `recipes.py`,
-`splits.py` and `planner.py`.
-"""
+A plan chains backwards from its goal. Needs are summed over the whole plan before crafting, so that
+surplus of one batch serves the next; recipes and tag items are then exchanged one at a time while
+that shortens the plan."""
 
 from __future__ import annotations
 
@@ -71,9 +72,6 @@ def _without_output_count(action: str) -> str:
     return " ".join([words[0], *words[2:]]) if words[0] == "craft" else action
 
 
-# MERGED agentc_backends.environments.textcraft.tasks
-# Divides the goals into train, validation and test, disjoint by goal.
-#
 # Upstream has no splits. A goal's split depends only on its name and on the goals of its depth,
 # never on options of the environment, so that narrowing the tasks moves none of them.
 
@@ -98,12 +96,6 @@ def split_goals(book: RecipeBook) -> dict[str, tuple[str, ...]]:
 def _hash_order(goals: Iterable[str]) -> list[str]:
     return sorted(goals, key=lambda goal: hashlib.sha256(f"split/1/{goal}".encode()).digest())
 
-
-# MERGED agentc_backends.environments.textcraft.tasks
-# Plans the actions that reach a goal, by chaining backwards from it, and words a thought for each.
-#
-# Needs are summed over the whole plan before crafting, so that surplus of one batch serves the
-# next; recipes and tag items are then exchanged one at a time while that shortens the plan.
 
 # Which recipe makes an item (item -> index) and which item stands for a tag (tag -> index).
 _Choices = Mapping[str, int]

@@ -1,8 +1,7 @@
 """Declares `env.verifiers`: a taskset of the package `verifiers`.
 
 A taskset runs under a harness of its own, so nobody opens it step by step: stages of the backend
-`verifiers` (`agents/verifiers`) read the lease's settings and never start a server.
-"""
+`verifiers` (`agents/verifiers`) read the lease's settings and never start a server."""
 
 from __future__ import annotations
 
@@ -24,9 +23,6 @@ from agentc_backends.environments.server.settings import setting
 from agentc_backends.environments.server.splits import SplitError, fold_numbers
 from agentc_backends.software import VERIFIERS
 from agentc_backends.user_files.files import texts_of, told_files
-
-# MERGED agentc_backends.environments.verifiers.backend
-# What a spec may write of a taskset of verifiers. Neighbour: `backend.py`.
 
 
 # fmt: off

@@ -1,7 +1,6 @@
 """Declares `env.webshop`: WebShop behind the AgentGym protocol, served by `job_serve.py`.
 
-Catalogue and splits are resolved here, so that lists which share a goal are a compile error.
-"""
+Catalogue and splits are resolved here, so that lists which share a goal are a compile error."""
 
 from __future__ import annotations
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from agentc_backends.environments.webshop.shop import Shop
 
 
-# MERGED agentc_backends.environments.webshop.backend
-# Where WebShop's files of 1000 products were published, and the hashes by which they are known.
-#
 # The catalogue's hash is of its canonical form (`job_canonical.py`), made from the products that a
 # published Lucene index stored; the file that the authors offer has more in it that no shop reads.
 

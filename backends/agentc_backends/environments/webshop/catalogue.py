@@ -1,8 +1,8 @@
-"""Products of a catalogue, read from the JSON files of WebShop's release or of `invented.py`.
+"""Products and goals of a catalogue, read from the JSON files of WebShop's release or of
+`invented.py`.
 
 Three files: the list of products, attributes by product (with the generated instruction), and
-instructions that people wrote. Standard library only: the declaration and the server read them.
-"""
+instructions that people wrote. Standard library only: the declaration and the server read them."""
 
 from __future__ import annotations
 
@@ -200,13 +200,10 @@ def _options(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     }
 
 
-# MERGED agentc_backends.environments.webshop.catalogue
-# Goals of a catalogue: what to buy, in which options, and below which price.
-#
-# The list's order is the released one (shuffled by seed 233), so a goal's number here is its
-# number
-# in published lists. Prices and price limits are drawn from a seed; as released they differ from
-# one process to the next, and with them texts and rewards.
+# Goals: what to buy, in which options, and below which price. The list's order is the released one
+# (shuffled by seed 233), so a goal's number here is its number in published lists. Prices and price
+# limits are drawn from a seed; as released they differ from one process to the next, and with them
+# texts and rewards.
 
 NO_LIMIT = 1_000_000.0
 _LIMITS = tuple(10.0 * tens for tens in range(1, 100))

@@ -2,8 +2,7 @@
 
 Actions are `search[keywords]`, from any page, and `click[text]` of something on the page; any
 other action leaves the page as it is. The environment never truncates: the limit belongs to the
-rollout. Searches take about a millisecond at a thousand products.
-"""
+rollout. Searches take about a millisecond at a thousand products."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ from agentc_backends.environments.webshop.settings import WebShopSettings
 from agentc_backends.environments.webshop.shop import Shop
 from agentc_backends.environments.webshop.splits import numbers_of, task_id
 
-# MERGED agentc_backends.environments.webshop.environment
-# WebShop as AgentGym's released client finds it: `env_idx`, `session_id`, and a bare number for a
-# new session; the page is asked for by GET /observation. Neighbour: `environment.py`.
+# AgentGym's released client uses `env_idx`, `session_id`, and a bare number for a new session; it
+# requests the page by GET /observation.
 
 
 def _opened(answer: Answer) -> object:

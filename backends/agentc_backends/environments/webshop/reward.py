@@ -1,8 +1,7 @@
 """The reward of a purchase (Yao et al., 2022, section 3.2, with the released code's details).
 
 reward = type * (attributes hit + options hit + [price within limit])
-              / (attributes asked + options asked + 1)
-"""
+              / (attributes asked + options asked + 1)"""
 
 from __future__ import annotations
 
@@ -77,12 +76,9 @@ def _options_hit(goal: Goal, chosen: Mapping[str, str]) -> int:
     return sum(any(alike(value, each) for value in values) for each in wanted)
 
 
-# MERGED agentc_backends.environments.webshop.reward
-# Fuzzy comparison of attributes, options and titles as the released reward has it (`reward.py`).
-#
-# `token_set_ratio` is the measure of that name in the fuzzy-matching libraries of Python, on
-# difflib
-# as in the release that WebShop pins: other releases of them differ by a point or two.
+# Fuzzy comparison of attributes, options and titles. `token_set_ratio` is the measure of that name
+# in the fuzzy-matching libraries of Python, on difflib as in the release that WebShop pins: other
+# releases of them differ by a point or two.
 
 ALIKE = 85
 _SEPARATORS = re.compile(r"\W")

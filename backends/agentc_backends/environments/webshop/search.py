@@ -1,8 +1,8 @@
-"""Ranks texts by BM25 as Lucene does with Anserini's settings (k1 0.9, b 0.4), to the last place.
+"""Ranks texts by BM25 as Lucene does with Anserini's settings (k1 0.9, b 0.4), to the last place,
+over the terms of Lucene's English analyser.
 
-Terms are those of `words.py`. Lengths are rounded as Lucene stores them, in one byte; scores are
-worked out in single precision, as there, so that the same texts tie; ties go by the texts' keys.
-"""
+Lengths are rounded as Lucene stores them, in one byte; scores are computed in single precision, as
+there, so that the same texts tie; ties go by the texts' keys."""
 
 from __future__ import annotations
 
@@ -150,11 +150,8 @@ def stored_length(length: int) -> int:
     return _EXACT_LENGTHS + (rest >> shift << shift)
 
 
-# MERGED agentc_backends.environments.webshop.search
-# Cuts texts into the terms that Lucene's English analyser finds, for `search.py`.
-#
-# Words of UAX #29, with pictures (emoji, stars, ticks) as words of their own; possessives cut off,
-# 33 stop words left out, Porter stems.
+# Terms: words of UAX #29, with pictures (emoji, stars, ticks) as words; possessives cut off, 33
+# stop words left out, Porter stems.
 
 # Digits in circles, fractions, raised digits and marks of sound: letters for Python, no words.
 _NO_LETTERS = (
@@ -217,12 +214,8 @@ def _term(word: str) -> str:
     return "" if word in _STOP_WORDS else stem(word)
 
 
-# MERGED agentc_backends.environments.webshop.search
-# Porter's stemmer as Lucene has it: with Porter's own departures (`bli`, `logi`).
-#
-# M. F. Porter, "An algorithm for suffix stripping" (1980), and the departures that its author
-# lists.
-# Used by `search.py`.
+# Porter's stemmer as Lucene has it: M. F. Porter, "An algorithm for suffix stripping" (1980), and
+# the departures that its author lists (`bli`, `logi`).
 
 _STEP_2 = (
     ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"),

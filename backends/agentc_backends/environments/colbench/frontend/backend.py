@@ -39,9 +39,6 @@ from agentc_backends.environments.declaration import effective, environment_leas
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import FRONTEND
 
-# MERGED agentc_backends.environments.colbench.frontend.backend
-# The data set of ColBench's pages: their stylesheet as it was published (`tailwind.py`).
-
 STYLESHEET = DataSet(
     name="tailwind",
     doc="Tailwind 2.2.19's whole stylesheet, which every page of ColBench links.",

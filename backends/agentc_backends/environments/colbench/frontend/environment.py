@@ -1,9 +1,7 @@
 """ColBench's pages as an environment: an agent works with a human on a page that is seen, not read.
 
-An action is a whole reply. A page in it is rendered; the human sees the picture and says what
-differs. The last page's likeness to the one that is meant is the reward. Neighbours: `studio.py`,
-`human.py`.
-"""
+An action is a whole reply. A page in it is rendered (`studio.py`); the human sees the picture and
+says what differs (`human.py`). The reward is the similarity of the last page to the wanted one."""
 
 from __future__ import annotations
 
@@ -32,13 +30,6 @@ from agentc_backends.environments.colbench.frontend.similarity import small_pict
 from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
 from agentc_backends.environments.server.environment import EnvironmentFailure, HiddenText
 from agentc_backends.environments.server.world import ExpertAction
-
-# MERGED agentc_backends.environments.colbench.frontend.environment
-# A dialogue about one page: the page as it stands, and what is reported of it.
-#
-# It knows neither browser nor human; `environment.py` asks both. All of its state is JSON.
-# Neighbour:
-# `../dialogue.py`, whatever it is about.
 
 PageFrom = Literal["last", "earlier"]
 

@@ -1,6 +1,5 @@
-"""Who looks at the agent's page: a script that names what differs most, or a model that is shown
-both pictures. Neighbours: `differences.py` (the script's eyes), `../../server/asked_model.py`.
-"""
+"""The human who looks at the agent's page: a script that names the largest difference, or a model
+that sees both pictures."""
 
 from __future__ import annotations
 
@@ -136,11 +135,8 @@ def _seed(task: str, round_: int, again: bool, shown: bytes) -> int:
     return int(hashlib.sha256(whole).hexdigest()[:8], 16) >> 1
 
 
-# MERGED agentc_backends.environments.colbench.frontend.human
-# What differs most between the page that is meant and the one that is shown, in a sentence.
-#
-# From the texts of both alone, which is why it is a script's: colours behind and of texts, sizes,
-# places, texts that are missing or too many. A sentence tells what is wanted, in no words of HTML.
+# The script compares the texts of both pages: colours of and behind texts, sizes, places, texts
+# that are missing or superfluous. Its sentence says what is wanted, without words of HTML.
 
 SAME = "It looks as I want it."
 _SHOWN = 80

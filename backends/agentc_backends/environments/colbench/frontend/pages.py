@@ -1,4 +1,5 @@
-"""What a task is (a description, and the page that is meant), and what of a reply is a page."""
+"""What a task is (a description and the wanted page), which part of a reply is a page, and the
+stylesheet that ColBench's pages link."""
 
 from __future__ import annotations
 
@@ -59,9 +60,6 @@ def _page(row: Any, where: str) -> PageTask:
             return page_task(description, reference)
     raise TasksError(f"{where} is no task; expected `problem_description` and `ground_truth`")
 
-
-# MERGED agentc_backends.environments.colbench.frontend.pages
-# The stylesheet that ColBench's pages link: its name, and the hash by which programs know it.
 
 TAILWIND_FILE = "tailwind.min.css"
 TAILWIND_SHA256 = "b6ad97402eddb903e7a5d7a73ee47a679204efbdda4521a391cbad9df509b932"

@@ -1,9 +1,7 @@
-"""How alike two pages look, 0 to 1: the mean of four likenesses of their pictures and texts.
+"""Similarity of two pages, 0 to 1: `composite`, the mean of four measures of pictures and texts,
+and the paper's cosine of an encoder's features of the pictures, which needs weights.
 
-Each alone is weak (structure gives a blank page .86 of an ordinary one), and none is the paper's:
-that is the cosine of CLIP's features (`cosine.py`), which needs weights. So this is called
-`composite`.
-"""
+Each of the four is weak alone: structure gives a blank page .86 of an ordinary one."""
 
 from __future__ import annotations
 
@@ -119,10 +117,7 @@ def _colour(one: TextBlock, other: TextBlock) -> float:
     return 1.0 - sum(abs(a - b) for a, b in zip(one.color, other.color, strict=True)) / (3 * 255)
 
 
-# MERGED agentc_backends.environments.colbench.frontend.similarity
-# The paper's likeness of two pages: the cosine of an encoder's features of their pictures.
-#
-# Called so only where an encoder is asked; `similarity.py` has the other one.
+# The cosine, computed only where an encoder is declared.
 
 _SIDE = 224
 """Of the black square that the released evaluator has in place of an answer that is none."""
@@ -177,11 +172,8 @@ def black_square() -> bytes:
     return stream.getvalue()
 
 
-# MERGED agentc_backends.environments.colbench.frontend.similarity
-# Which text of one page is which of another: greedily by likeness, the most alike first.
-#
-# After Si et al. 2024 (Design2Code, arXiv 2403.03163), who match blocks of text in this way; their
-# numbers are of other blocks, and not ours.
+# Matching of the texts of two pages, greedily, the most similar first: after Si et al. 2024
+# (Design2Code, arXiv 2403.03163), whose numbers are of other blocks than these.
 
 LEAST = 0.5
 """Texts less alike than this are two."""

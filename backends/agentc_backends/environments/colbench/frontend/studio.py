@@ -1,7 +1,5 @@
 """Renders pages of a server's episodes and compares them with the references, each of which is
-rendered once. Neighbours: `assets.py` (what pages may ask for), `similarity.py`,
-`cosine.py`.
-"""
+rendered once."""
 
 from __future__ import annotations
 
@@ -115,9 +113,8 @@ class PageStudio:
         return found
 
 
-# MERGED agentc_backends.environments.colbench.frontend.studio
-# What a page may ask for: our own stylesheet, Tailwind's from a file, and grey pictures in the
-# place of those of the services that ColBench's pages name. Nothing else is answered.
+# Responses to a page's requests: our own stylesheet, Tailwind's from a file, and grey pictures
+# instead of those of the services that ColBench's pages name. Nothing else is answered.
 
 OWN = "https://pages.invalid/style.css"
 """Where invented pages find their classes; `.invalid` belongs to nobody."""
