@@ -1,5 +1,5 @@
 """Any environment server of the AgentGym family, as released, behind agentc's own protocol.
 
-`dialects.py` says how each member of the family speaks, `exchange.py` reads and writes its bodies,
-`upstream.py` talks to it, `job_serve.py` serves it to rollouts and search.
+`dialects.py` says how each member of the family speaks, `upstream.py` talks to it, `job_serve.py`
+serves it to rollouts and search.
 """

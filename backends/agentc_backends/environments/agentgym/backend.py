@@ -1,7 +1,6 @@
 """Declares `env.agentgym`: any server of the AgentGym family as released, behind agentc's protocol.
 
-Splits, rewards and the step limit follow from what the spec says of the server. Neighbours:
-`dialects.py` (the family), `task_lists.py` (splits), `job_serve.py` (the program).
+Splits, rewards and the step limit follow from what the spec says of the server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Two experts: one knows where everything is, the other looks for it in likely places.
 
 Both play the game and write down what they do, with a plain thought for each action. The explorer
-decides by nothing but the task and what it has seen so far. Neighbours: `likely.py`, `play.py`.
+decides by nothing but the task and what it has seen so far.
 """
 
 from __future__ import annotations

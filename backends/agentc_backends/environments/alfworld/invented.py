@@ -1,7 +1,8 @@
 """Invents games: rooms, things and tasks in the benchmark's six shapes, drawn from a seed.
 
 They are written as PDDL problems and read like any other game. `valid_seen` and `valid_train` play
-in the rooms of `train`, `valid_unseen` in others. Neighbours: `likely.py` says what may be where.
+in the rooms of `train`, `valid_unseen` in others. `places.py` says what may be
+where.
 """
 
 from __future__ import annotations

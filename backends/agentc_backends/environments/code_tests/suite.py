@@ -68,7 +68,7 @@ def suites_of(
     namespace: Namespace = "fresh",
 ) -> tuple[CallSuite, ...] | None:
     """The same for several references with their calls, in one process: those that leave nothing
-    behind (`sharing.py`). None where each is to be made alone. Raises BoxError."""
+    behind (`source.py`). None where each is to be made alone. Raises BoxError."""
     limits = limits or CallLimits()
     sources = [(code_of(reference, namespace), calls) for reference, calls in asked]
     made = make_together(box, sources, limits, namespace)

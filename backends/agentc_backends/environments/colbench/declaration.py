@@ -1,5 +1,5 @@
 """What both declarations of ColBench read alike while a spec is compiled: splits, files of tasks,
-the human's words. Neighbour: `served_files.py`, the same where it is served.
+the human's words. `dialogue.py` reads the same in the server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The corridor's rules: four rooms in a row, three actions, one more where a spec asks for it, and
 a chance that is a function.
 
-`environment.py` plays by them, `exact.py` computes values from them, so both mean one world.
+`environment.py` plays by them; tests compute exact values from them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Literal
 from agentc_backends.environments.server.settings import setting
 
 LEGAL_VERSION = 1
-"""Of how legal actions are found (`machine.py`); what another version found is not used."""
+"""Of how legal actions are found (`interpreter.py`); what another version found is not used."""
 DEFAULT_FILE = "detective.z5"
 """Looked for in the folder of the spec where no game is named."""
 

@@ -142,7 +142,7 @@ REWARD: Mapping[str, Any] = {
     "scale": 1.0,
     "success_at": None,
 }
-"""What a spec's `reward` says where it says nothing; `reward_fields.py` declares the keys."""
+"""What a spec's `reward` says where it says nothing; `fields.py` declares the keys."""
 
 
 def reward_rule(reward: Mapping[str, Any]) -> RewardRule:

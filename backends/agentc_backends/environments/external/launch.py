@@ -1,7 +1,8 @@
 """Starts a server of somebody else beside ours, and ends it with us.
 
 The command comes from a spec, which may be a stranger's: it is run only where the person who
-runs agentc says so (ALLOW). Neighbour: `launch_fields.py`, what a spec may say of it.
+runs agentc says so (ALLOW). `fields.py` is what a spec
+may say of it.
 """
 
 from __future__ import annotations

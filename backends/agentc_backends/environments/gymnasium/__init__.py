@@ -1,5 +1,5 @@
 """Environments of gymnasium's kind, behind agentc's own protocol: text in, text out.
 
-`spaces.py` reads actions out of texts, `telling.py` makes texts of observations, `making.py` makes
-the environment, `environment.py` plays it, `job_serve.py` serves it to rollouts and search.
+`spaces.py` reads actions out of texts and writes observations as text, `environment.py` makes and
+plays the environment, `job_serve.py` serves it to rollouts and search.
 """

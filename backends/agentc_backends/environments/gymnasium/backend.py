@@ -1,7 +1,6 @@
 """Declares `env.gymnasium`: any environment of gymnasium's kind whose actions can be said in words.
 
 Splits, rewards and turns are what the spec says of it, since no check makes the environment.
-Neighbours: `settings.py`, `job_serve.py` (the program).
 """
 
 from __future__ import annotations

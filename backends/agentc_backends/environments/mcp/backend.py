@@ -1,7 +1,6 @@
 """Declares `env.mcp`: any MCP server, behind agentc's protocol.
 
-Tasks, success and turns are what the spec says, since the protocol has none of them. Neighbours:
-`settings.py`, `tasks.py`, `job_serve.py` (the program).
+Tasks, success and turns are what the spec says, since the protocol has none of them.
 """
 
 from __future__ import annotations

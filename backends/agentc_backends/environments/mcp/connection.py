@@ -1,7 +1,7 @@
 """Sessions with an MCP server, by the official SDK: one is an episode, and is closed at its end.
 
 The SDK's clients live in tasks of an event loop, which runs in a thread of its own; calls come
-from threads of the server's. Neighbours: `environment.py`, `telling.py`.
+from threads of the server's.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class McpSettings:
 
     @property
     def reward(self) -> Mapping[str, Any]:
-        """An episode's is 1 where it succeeds, else 0 (`environments/foreign/environment.py`)."""
+        """An episode's is 1 where it succeeds, else 0 (`external/environment.py`)."""
         return {}
 
 

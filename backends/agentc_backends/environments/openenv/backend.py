@@ -1,7 +1,6 @@
 """Declares `env.openenv`: any OpenEnv server, behind agentc's protocol.
 
-Splits, rewards and turns are what the spec says of it. Neighbours: `settings.py`, `job_serve.py`
-(the program).
+Splits, rewards and turns are what the spec says of it.
 """
 
 from __future__ import annotations

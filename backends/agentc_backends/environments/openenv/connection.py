@@ -1,7 +1,7 @@
 """Speaks OpenEnv's WebSocket protocol: one connection is one episode on the server, and is closed.
 
 A server that is full says so and is asked again: its places come free as episodes end. Steps are
-never sent twice. Neighbours: `environment.py`, `telling.py`.
+never sent twice.
 """
 
 from __future__ import annotations

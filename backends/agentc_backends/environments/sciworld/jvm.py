@@ -5,7 +5,7 @@ to an episode: the generator of random events, the counter of object ids, and th
 in force. They are exchanged whenever another episode has its turn. What is left to chance, the
 hash codes of objects (sets of them are walked in that order, and what happens first decides),
 is switched off: so an episode is a function of its task and its actions, in any process.
-Neighbours: `pool.py` (which JVM), `environment.py` (what an episode is to agents).
+`pool.py` chooses the JVM of an episode.
 """
 
 from __future__ import annotations

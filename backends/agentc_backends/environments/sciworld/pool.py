@@ -1,7 +1,5 @@
 """JvmPool: lends simulations from a few JVMs, starts them when they are needed, and replaces a JVM
 after so many episodes, since what an episode leaves behind in it is never quite nothing.
-
-Neighbours: `jvm.py`, `environment.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 disjoint by task identity (task and variation), never by index.
 
 Resolved while a spec is compiled, so that a plan holds the variations themselves and keys follow
-them. Neighbours: `tasks.py`, `lists.py`.
+them.
 """
 
 from __future__ import annotations

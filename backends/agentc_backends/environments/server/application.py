@@ -1,8 +1,7 @@
 """Environments over HTTP: AgentGym's protocol, and what tree search and rollouts need beyond it.
 
 Replies of AgentGym's own routes have its shapes, quirks included (errors in a 200).
-Neighbours: `episodes.py` (what is done), `dialect.py` (members of the family that depart from
-this), `openenv.py` (its routes beside these), `wire.py`, `process.py`.
+`openenv.py` adds its routes to these; `process.py` runs the application.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What can be asked of a server's episodes, whatever protocol asks: `application.py` answers
 AgentGym's over HTTP, `openenv.py` OpenEnv's over WebSocket, and both work on the same sessions.
-
-Neighbours: `sessions.py` (who is open), `workers.py` (where blocking calls run).
 """
 
 from __future__ import annotations

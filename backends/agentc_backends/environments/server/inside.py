@@ -3,7 +3,6 @@ without a server.
 
 The same sessions answer as over HTTP, with the same values (JSON in between) and the same
 exceptions. For environments that are not `blocking`: a call holds up the event loop.
-Neighbours: `program.py`, which finds what opens it, `sessions.py`, `account.py`;
 `agents/common/connect.py` chooses between this and HTTP.
 """
 

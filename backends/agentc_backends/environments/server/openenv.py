@@ -2,7 +2,7 @@
 
 Spoken as `openenv` 0.10 speaks it: `{"type": reset | step | state | close, "data": {...}}`, and
 GET /schema and /metadata. Nothing of openenv is imported. Its HTTP /reset and /step, which make an
-environment for each call, are not here: those paths are AgentGym's. Neighbour: `episodes.py`.
+environment for each call, are not here: those paths are AgentGym's.
 """
 
 from __future__ import annotations

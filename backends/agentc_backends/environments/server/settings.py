@@ -2,7 +2,7 @@
 
 Its types and defaults are those of the spec language too (`../declaration.py` makes its fields).
 A plan carries the settings as data (`data_of`), which the program of the environment reads as it is
-(`settings_from`); neighbours: `program.py`, and `words.py` for those of a command line.
+(`settings_from`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Opens an environment for a moment and tells what its episodes are like: `python -m ... IN OUT`.
 
 For estimates of cost (`agentc.cost.stated`). IN has the lease's `program` and `settings`; OUT
-gets the numbers of tasks, and means over a few episodes of the expert, in characters. Neighbour:
-`program.py`, which finds what opens it.
+gets the numbers of tasks, and means over a few episodes of the expert, in characters.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A model without any pretraining can practise on them what a pretrained one brings along (finding
 the right command and copying from it), on goals that exist in no split of the real recipes.
-Neighbours: `recipe_files.py` (Recipe), `recipes.py` (the index).
 """
 
 from __future__ import annotations

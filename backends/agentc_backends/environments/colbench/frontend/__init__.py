@@ -1,2 +1,2 @@
-"""ColBench's other half: an agent works with a human on a web page. What both halves have alike is
-in the folder above: rounds, splits, the guard."""
+"""ColBench's other half: an agent works with a human on a web page. What both halves share is in
+the folder above: rounds, splits, the guard."""

@@ -1,7 +1,7 @@
 """Invented pages: a grammar of few parts over the classes of our own stylesheet, and their expert.
 
 A page has a header, cards in columns, and a footer; its description tells what it says and some of
-how it looks, and leaves two or three looks open. Neighbour: `assets.py`, the stylesheet.
+how it looks, and leaves two or three looks open. The stylesheet is in `studio.py`.
 """
 
 from __future__ import annotations
