@@ -59,11 +59,11 @@ def _dialogue(**settings: object) -> CodeDialogue:
 
 def test_the_answer_stands_between_the_first_marker_and_the_next() -> None:
     dialogue = _dialogue()
-    assert dialogue.hear(" I WANT TO ANSWER: A I WANT TO ANSWER: B ")
+    assert dialogue.take_action(" I WANT TO ANSWER: A I WANT TO ANSWER: B ")
     assert (dialogue.answer, dialogue.answer_from) == (" A ", "marker")
     other = _dialogue(answer_marker="ANSWER>")
-    assert not other.hear("I WANT TO ANSWER: A")
-    assert other.hear("ANSWER>")
+    assert not other.take_action("I WANT TO ANSWER: A")
+    assert other.take_action("ANSWER>")
     assert other.answer == ""
 
 
@@ -97,12 +97,12 @@ def test_a_forbidden_word_costs_all_under_the_released_rules(opened: Opened) -> 
 
 def test_the_last_round_is_announced_after_the_cut() -> None:
     dialogue = _dialogue(rounds=3, announce_last=True, reply_chars=10)
-    told = [dialogue.tell("q", "0123456789abc") for _ in range(2)]
+    told = [dialogue.record_reply("q", "0123456789abc") for _ in range(2)]
     assert told == ["0123456789", "0123456789 Answer now."]
 
 
 def test_an_announcement_needs_a_reply() -> None:
-    assert _dialogue(rounds=1, announce_last=True).hear("all of it")
+    assert _dialogue(rounds=1, announce_last=True).take_action("all of it")
 
 
 @pytest.mark.parametrize(
@@ -116,17 +116,19 @@ def test_an_announcement_needs_a_reply() -> None:
 def test_a_reply_with_code_of_the_reference(guard: str, told: str) -> None:
     dialogue = _dialogue(guard=guard)
     reply = "It is total = quantity * 7\n    if quantity > 12: you see"
-    assert dialogue.tell("Tell me the code.", reply) == told
-    dialogue.tell("And now?", "The unit price is 7; more than 12 have a discount of 3 in all.")
+    assert dialogue.record_reply("Tell me the code.", reply) == told
+    dialogue.record_reply(
+        "And now?", "The unit price is 7; more than 12 have a discount of 3 in all."
+    )
     assert dialogue.rounds.counts == {"unknown": 0, "cut": 0, "code_like": 1}
 
 
 def test_short_references_count_whole() -> None:
     task = code_task("Write f.", "def f(): return 7", ["f()"])
     dialogue = CodeDialogue(task, ColBenchSettings())
-    dialogue.tell("?", "def f(): return 8")
+    dialogue.record_reply("?", "def f(): return 8")
     assert dialogue.rounds.counts["code_like"] == 0
-    dialogue.tell("?", "Sure: def f(): return 7")
+    dialogue.record_reply("?", "Sure: def f(): return 7")
     assert dialogue.rounds.counts["code_like"] == 1
 
 
@@ -141,14 +143,14 @@ def test_what_the_agent_is_told_anyway_is_no_code(join: str) -> None:
     dialogue = CodeDialogue(task, ColBenchSettings(guard="refuse"))
     for reply in (f"As I said: {description}", f"{SIGNATURE} -> int:", task.reference[:70]):
         assert not dialogue.refused(reply)
-        assert dialogue.tell("?", reply) == reply
+        assert dialogue.record_reply("?", reply) == reply
     assert dialogue.refused(task.reference)
-    assert dialogue.tell("?", f"It is\n{body}") == "I cannot write code."
+    assert dialogue.record_reply("?", f"It is\n{body}") == "I cannot write code."
     assert dialogue.rounds.counts["code_like"] == 1
 
 
 def test_replies_that_do_not_know_are_counted() -> None:
     dialogue = _dialogue()
     for reply in ("I do not know.", "Sorry, I don't know that.", "I don\u2019t know", "Yes."):
-        dialogue.tell("?", reply)
+        dialogue.record_reply("?", reply)
     assert dialogue.rounds.counts["unknown"] == 3

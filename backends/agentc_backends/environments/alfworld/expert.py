@@ -73,7 +73,7 @@ class _Expert:
 
     def _fetch(self, kind: str) -> str:
         """Find a thing of a type and take it."""
-        thing, receptacle = self._found(kind, "pickupable")
+        thing, receptacle = self._locate(kind, "pickupable")
         name = self.house.names
         self._stand_at(receptacle, f"I go to the {name[receptacle]}, where the {name[thing]} is.")
         self._act(
@@ -83,7 +83,7 @@ class _Expert:
         return thing
 
     def _light(self, kind: str) -> None:
-        lamp, receptacle = self._found(kind, "toggleable")
+        lamp, receptacle = self._locate(kind, "toggleable")
         name = self.house.names
         self._stand_at(receptacle, f"The {name[lamp]} is at the {name[receptacle]}. I go there.")
         self._act("Now I turn on the light.", f"use {name[lamp]}")
@@ -123,10 +123,10 @@ class _Expert:
         types = self.house.object_types
         return sum(types.get(t) == self.house.goal.item for t in self.play.contents[place])
 
-    def _found(self, kind: str, able: str) -> tuple[str, str]:
+    def _locate(self, kind: str, able: str) -> tuple[str, str]:
         """A known thing of a type with its receptacle; looks for one where none is known."""
         while True:
-            known = self._known(kind, able)
+            known = self._known_item(kind, able)
             if known is not None:
                 return known
             unseen = self._unseen(kind)
@@ -137,7 +137,7 @@ class _Expert:
             if unseen[0] not in self.seen:
                 self._look_into(unseen[0], f"I see what is at the {name}.")
 
-    def _known(self, kind: str, able: str) -> tuple[str, str] | None:
+    def _known_item(self, kind: str, able: str) -> tuple[str, str] | None:
         goal = self.house.goal
         treatment = _TREATMENTS.get(goal.kind)
         placed = self._chosen_target() if goal.kind == "two" else None

@@ -87,7 +87,7 @@ def make_calls(
 ) -> tuple[CallResult, ...]:
     """A result for each call. Raises BoxError where the box fails, never for what code does. `code`
     is what `compile_and_make` gave for the same calls: without it each process compiles them."""
-    return _made(box, _data(source, calls, namespace, code), limits or CallLimits())
+    return _run_calls(box, _data(source, calls, namespace, code), limits or CallLimits())
 
 
 def compile_and_make(
@@ -101,7 +101,7 @@ def compile_and_make(
     It is the word of a process that runs `source`, and nothing but boxes may read it."""
     told: list[bytes] = []
     data = {**_data(source, calls, namespace, b""), "tells": True}
-    results = _made(box, data, limits or CallLimits(), told)
+    results = _run_calls(box, data, limits or CallLimits(), told)
     return results, told[0] if told else b""
 
 
@@ -144,7 +144,7 @@ def _data(source: str, calls: Sequence[str], namespace: Namespace, code: bytes) 
     return {**asked, "code": code, "tells": False}
 
 
-def _made(
+def _run_calls(
     box: Place, data: dict[str, Any], limits: CallLimits, told: list[bytes] | None = None
 ) -> tuple[CallResult, ...]:
     """The calls' code goes into `told`."""

@@ -128,19 +128,19 @@ def leaves_nothing(code: str, calls: Sequence[str]) -> bool:
     if text.isascii() and _harmless(set(_NAME.findall(text))):
         return True
     try:
-        said = {*_said(ast.parse(code))}
+        names = {*_names_of(ast.parse(code))}
         for call in calls:
-            said.update(_said(ast.parse(call, mode="eval")))
+            names.update(_names_of(ast.parse(call, mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return _NODES.isdisjoint(said) and _harmless(said)
+    return _NODES.isdisjoint(names) and _harmless(names)
 
 
 def _harmless(names: set[str]) -> bool:
     return _REACHING.isdisjoint(names) and not any(name.startswith(_FRAMES) for name in names)
 
 
-def _said(tree: ast.AST) -> Iterator[str]:
+def _names_of(tree: ast.AST) -> Iterator[str]:
     """Kinds of nodes, and all names, as Python reads them: some letters stand for others."""
     nodes = [tree]
     while nodes:

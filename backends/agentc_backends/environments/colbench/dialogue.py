@@ -72,7 +72,7 @@ class DialogueRounds:
         """Whether a human's reply holds code and none is to be told."""
         return settings.guard == "refuse" and _code_starts(reply, task) is not None
 
-    def tell(
+    def record_reply(
         self,
         task: DialogueTask,
         settings: DialogueSettings,
@@ -158,7 +158,7 @@ OVER = "The episode is over."
 THANKS = "Thank you."
 
 
-class PlayedSettings(Protocol):
+class EpisodeSettings(Protocol):
     """Of both environments."""
 
     @property
@@ -179,13 +179,13 @@ TaskT = TypeVar("TaskT", bound=DialogueTask)
 EpisodeT = TypeVar("EpisodeT", bound=SavedDialogue)
 
 
-class PlayedTasks(Generic[TaskT]):
+class DialogueTasks(Generic[TaskT]):
     """The tasks that the episodes of a server share, and who of them can be solved by an expert;
     they never change."""
 
     def __init__(
         self,
-        settings: PlayedSettings,
+        settings: EpisodeSettings,
         splits: Mapping[str, Sequence[TaskT]],
         invented: Collection[str],
         digest: Callable[[Mapping[str, Sequence[TaskT]]], str],
@@ -209,7 +209,7 @@ class DialogueEnvironment(Generic[TaskT, EpisodeT]):
     resets_on_create: ClassVar[bool] = False
     reported: ClassVar[tuple[str, ...]] = ("step_limit", "report")
 
-    def __init__(self, played: PlayedTasks[TaskT]) -> None:
+    def __init__(self, played: DialogueTasks[TaskT]) -> None:
         self._played = played
         self._episode: EpisodeT | None = None
 

@@ -18,7 +18,7 @@ from agentc_backends.environments.colbench.dialogue import (
     THANKS,
     DialogueEnvironment,
     DialogueRounds,
-    PlayedTasks,
+    DialogueTasks,
     restored_rounds,
 )
 from agentc_backends.environments.colbench.humans import Human
@@ -50,10 +50,10 @@ class CodeDialogue:
         return self.verdicts is not None
 
     @property
-    def said(self) -> list[tuple[str, str]]:
+    def history(self) -> list[tuple[str, str]]:
         return self.rounds.said
 
-    def hear(self, action: str) -> bool:
+    def take_action(self, action: str) -> bool:
         """Whether this reply of the agent is its last; then `answer` is what it answered."""
         marked = self.rounds.marked(action, self.settings)
         if marked is not None:
@@ -69,9 +69,9 @@ class CodeDialogue:
         """Whether a human's reply holds code and none is to be told."""
         return self.rounds.refused(self.task, self.settings, reply)
 
-    def tell(self, action: str, reply: str, *, again: bool = False) -> str:
+    def record_reply(self, action: str, reply: str, *, again: bool = False) -> str:
         """Takes the human's reply to an action; returns it as the agent reads it."""
-        return self.rounds.tell(self.task, self.settings, action, reply, again=again)
+        return self.rounds.record_reply(self.task, self.settings, action, reply, again=again)
 
     def report(self) -> dict[str, Any]:
         """Of the last step: no expected value, nothing of the reference."""
@@ -125,7 +125,7 @@ def _verdicts(judged: Sequence[Any], task: CodeTask) -> tuple[CallVerdict, ...]:
     return tuple(judged)
 
 
-class ColBenchShared(PlayedTasks[CodeTask]):
+class ColBenchShared(DialogueTasks[CodeTask]):
     """What the episodes of a server share; it never changes."""
 
     def __init__(
@@ -168,7 +168,7 @@ class ColBenchEnvironment(DialogueEnvironment[CodeTask, CodeDialogue]):
         episode = self._started()
         if episode.done:
             return OVER, 0.0, True, False, {}
-        if episode.hear(action):
+        if episode.take_action(action):
             try:
                 judged = self._world.judge.verdicts(episode.task, episode.answer)
                 episode.unusable = self._world.judge.unusable(episode.task)
@@ -176,12 +176,12 @@ class ColBenchEnvironment(DialogueEnvironment[CodeTask, CodeDialogue]):
                 raise self._failed(f"the sandbox fails: {error}") from error
             episode.verdicts = judged
             return THANKS, self._reward(judged), True, False, {"report": episode.report()}
-        human, asked = self._world.human, (episode.task, episode.said, action)
+        human, asked = self._world.human, (episode.task, episode.history, action)
         reply = human.reply(*asked)
         again = episode.refused(reply)
         if again:
             reply = human.reply(*asked, again=True)
-        return episode.tell(action, reply, again=again), 0.0, False, False, {}
+        return episode.record_reply(action, reply, again=again), 0.0, False, False, {}
 
     def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertAction]:
         """Questions, and the answer; by seed where the expert is careless."""

@@ -95,13 +95,13 @@ def derived_facts(reference: str) -> tuple[HumanFact, ...]:
         return ()
     found: dict[str, HumanFact] = {}
     for node in ast.walk(tree):
-        for words, sentence in _said(node):
+        for words, sentence in _sentences(node):
             if len(sentence) <= _LONGEST and sentence not in found:
                 found[sentence] = HumanFact(_keys(words), sentence)
     return tuple(found.values())
 
 
-def _said(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _sentences(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Key words and a sentence."""
     if isinstance(node, ast.FunctionDef):
         names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]

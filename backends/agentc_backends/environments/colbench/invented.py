@@ -106,7 +106,7 @@ class SlotTask:
 
     def task(self) -> CodeTask:
         shown = [slot for slot in self.family.slots if slot not in self.hidden]
-        given = "".join(f" {self._said(slot)}" for slot in shown)
+        given = "".join(f" {self._fact_sentence(slot)}" for slot in shown)
         description = f"Write {self.family.head}: {self.family.purpose}.{given}"
         reference = self.family.code(self.values)
         return CodeTask(
@@ -114,7 +114,9 @@ class SlotTask:
             description=description,
             reference=reference,
             calls=self.family.calls(self.values),
-            facts=tuple(HumanFact((slot,), self._said(slot)) for slot in self.family.slots),
+            facts=tuple(
+                HumanFact((slot,), self._fact_sentence(slot)) for slot in self.family.slots
+            ),
         )
 
     def dialogue(
@@ -140,7 +142,7 @@ class SlotTask:
         }
         return [f"What is {slot}?" for slot in asked], self.family.code(known)
 
-    def _said(self, slot: str) -> str:
+    def _fact_sentence(self, slot: str) -> str:
         # A space before the name, as in the code: what is copied is the same tokens.
         return f"The {slot} = {self.values[slot]}."
 

@@ -93,11 +93,11 @@ class AnswerJudge:
         code = code_of(answer, self._namespace)
         if code == suite.source and not suite.unusable and repeatable(code):
             return tuple("pass" for _ in suite.calls)  # it gave what is expected
-        known = self._known(task, code)
+        known = self._cached(task, code)
         if known is not None:
             return known
         judged = self._judge(suite, answer)
-        self._keep(task, code, judged)
+        self._cache(task, code, judged)
         return judged
 
     def unusable(self, task: CodeTask) -> int:
@@ -141,14 +141,14 @@ class AnswerJudge:
     def _judge(self, suite: CallSuite, answer: str) -> tuple[CallVerdict, ...]:
         return self._places.run(lambda place: verdicts(place, suite, answer))
 
-    def _known(self, task: CodeTask, code: str) -> tuple[CallVerdict, ...] | None:
+    def _cached(self, task: CodeTask, code: str) -> tuple[CallVerdict, ...] | None:
         with self._lock:
             found = self._judged.get(_key(task, code))
             if found is not None:
                 self._judged.move_to_end(_key(task, code))
             return found
 
-    def _keep(self, task: CodeTask, code: str, judged: tuple[CallVerdict, ...]) -> None:
+    def _cache(self, task: CodeTask, code: str, judged: tuple[CallVerdict, ...]) -> None:
         """Where equal code would be judged alike."""
         if not _FOLLOW.issuperset(judged) or not repeatable(code):
             return
@@ -221,7 +221,7 @@ class TaskSuites:
         made = None
         while made is None:  # the second time it is alone
             with self._lock:
-                asked = self._asked(task)
+                asked = self._batch_of(task)
                 mine = {each.id: Future[CallSuite | None]() for each in asked}
                 self._made.update(mine)
                 found = self._made[task.id]
@@ -230,7 +230,7 @@ class TaskSuites:
             made = found.result()
         return made
 
-    def _asked(self, task: CodeTask) -> list[CodeTask]:
+    def _batch_of(self, task: CodeTask) -> list[CodeTask]:
         """Whose references are to run now: its own and the next ones, or the next ones of those
         that run already, or none."""
         number = self._numbers.get(task.id)

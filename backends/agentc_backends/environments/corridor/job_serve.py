@@ -6,9 +6,9 @@ import sys
 
 from agentc_backends.environments.corridor.environment import CorridorEnvironment
 from agentc_backends.environments.corridor.settings import CorridorSettings
-from agentc_backends.environments.server.program import opened_anew, program
+from agentc_backends.environments.server.program import per_session, program
 
-opener, main = program(CorridorSettings, opened_anew(CorridorEnvironment))
+opener, main = program(CorridorSettings, per_session(CorridorEnvironment))
 
 if __name__ == "__main__":
     sys.exit(main())

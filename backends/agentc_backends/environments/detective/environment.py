@@ -272,10 +272,10 @@ class Walkthrough:
     def steps(self) -> tuple[ExpertAction, ...]:
         """Raises EnvironmentFailure."""
         with self._lock:
-            self._plan = self._plan or self._made()
+            self._plan = self._plan or self._compute()
             return self._plan
 
-    def _made(self) -> tuple[ExpertAction, ...]:
+    def _compute(self) -> tuple[ExpertAction, ...]:
         position, plan = self._game.opening, []
         for command in self._game.walkthrough:
             after = self._game.act(position, tidy(command))

@@ -14,10 +14,10 @@ from functools import lru_cache
 from agentc_backends.environments.guessing_games.secrets import (
     Guessable,
     Secret,
-    asked,
     cells,
     lines_of,
     plain,
+    question_body,
     words_of,
 )
 
@@ -142,7 +142,7 @@ class CityTable:
         guess = self.guessable.guess(question)
         if guess is not None:
             return "Yes." if guess == secret else "No."
-        city, text = self.cities[secret], asked(question)
+        city, text = self.cities[secret], question_body(question)
         answer = _open_answer(city, text)
         if answer is not None:
             return answer

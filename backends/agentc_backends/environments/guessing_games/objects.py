@@ -12,10 +12,10 @@ from functools import lru_cache
 from agentc_backends.environments.guessing_games.secrets import (
     Guessable,
     Secret,
-    asked,
     cells,
     claim,
     lines_of,
+    question_body,
 )
 
 _STEM = re.compile(
@@ -68,7 +68,7 @@ class ObjectTable:
         guess = self.guessable.guess(question)
         if guess is not None:
             return "Yes." if guess == secret else "No."
-        fact = self._fact(asked(question))
+        fact = self._fact(question_body(question))
         if fact is None:
             return None
         return "Yes." if secret in fact.holds else "No."

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from agentc_backends.clients.errors import EchoedSecretError
 from agentc_backends.clients.guard import Guard
 from agentc_backends.environments.guessing_games.expert import Table
-from agentc_backends.environments.guessing_games.secrets import Guessable, asked
+from agentc_backends.environments.guessing_games.secrets import Guessable, question_body
 from agentc_backends.environments.server.environment import EnvironmentFailure
 from agentc_backends.environments.server.leased_models import LeasedModel
 from agentc_backends.http_library import httpx2
@@ -177,7 +177,7 @@ def _content(reply: object) -> str:
 
 
 def _terms(question: str) -> tuple[str, ...]:
-    words = asked(question).split()
+    words = question_body(question).split()
     return (*words, *(f"{a} {b}" for a, b in pairwise(words)))
 
 

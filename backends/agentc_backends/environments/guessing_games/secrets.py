@@ -54,7 +54,7 @@ class Guessable:
 
     def guess(self, question: str) -> str | None:
         """The id of the one secret that a question guesses and does nothing else."""
-        text = _OPENINGS.sub("", asked(question), count=1)
+        text = _OPENINGS.sub("", question_body(question), count=1)
         return self._named.get(text) or self._named.get(self.stem.sub("", text, count=1))
 
 
@@ -127,7 +127,7 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[^a-z0-9]+", " ", letters).split())
 
 
-def asked(text: str) -> str:
+def question_body(text: str) -> str:
     """The last question of a text, plain: models say first that they are going to ask."""
     parts = [part for part in re.split(r"[?\n]|[.!:](?=\s)", text) if re.search(r"\w", part)]
     return plain(parts[-1]) if parts else ""

@@ -159,10 +159,10 @@ def read_observed(data: Mapping[str, Any], fields: Sequence[str]) -> Observed:
         raise ReplyError(f"the reward of a step is {reward!r}")
     if not isinstance(done, bool):
         raise ReplyError(f"`done` is {done!r}")
-    return Observed(_told(observation, fields), float(reward), done)
+    return Observed(_observation_text(observation, fields), float(reward), done)
 
 
-def _told(observation: Mapping[str, Any], fields: Sequence[str]) -> str:
+def _observation_text(observation: Mapping[str, Any], fields: Sequence[str]) -> str:
     absent = [name for name in fields if name not in observation]
     if absent:
         has = ", ".join(f"`{name}`" for name in observation) or "none"

@@ -183,7 +183,7 @@ class _Handlers:
                 raise invalid("dict_type", where, "Input should be a JSON object", step)
             return await self._step(step if client is None else {**step, "client": client})
 
-        content, status, _ = await _settled(produce())
+        content, status, _ = await _reply_parts(produce())
         return content if status == 200 else {**_object(content), "status": status}
 
     async def _close(self, body: Body) -> object:
@@ -239,18 +239,18 @@ class _Handlers:
         return {"sessions": len(left)}
 
     async def _observation(self, request: Request) -> object:
-        return self._asked(request).observation
+        return self._queried_session(request).observation
 
     async def _detail(self, request: Request) -> object:
-        return {**self._asked(request).answer(), "deleted": False}
+        return {**self._queried_session(request).answer(), "deleted": False}
 
     async def _query(self, ask: Callable[[Any], object], request: Request) -> object:
-        return await self._episodes.query(self._asked(request), ask)
+        return await self._episodes.query(self._queried_session(request), ask)
 
     def _session(self, number: int, body: Mapping[str, Any]) -> EnvironmentSession:
         return self._store.get(number, name(body, "client"))
 
-    def _asked(self, request: Request) -> EnvironmentSession:
+    def _queried_session(self, request: Request) -> EnvironmentSession:
         own = self._dialect.session_field
         field = own if own in request.query_params else "id"
         client = request.query_params.get("client")
@@ -308,12 +308,12 @@ def _replying(
     produce: Callable[[Request], Awaitable[object]],
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return JsonReply(*await _settled(produce(request)))
+        return JsonReply(*await _reply_parts(produce(request)))
 
     return endpoint
 
 
-async def _settled(production: Awaitable[object]) -> tuple[object, int, Mapping[str, str]]:
+async def _reply_parts(production: Awaitable[object]) -> tuple[object, int, Mapping[str, str]]:
     """What to answer: content, status, headers."""
     try:
         return await production, 200, {}

@@ -95,7 +95,7 @@ def opener_inside(lease: Mapping[str, Any]) -> Opener:
     return opener_of(inside["program"], inside.get("settings"))
 
 
-def opened_anew(world: Callable[[S], Environment]) -> Callable[[S], Opener]:
+def per_session(world: Callable[[S], Environment]) -> Callable[[S], Opener]:
     """The `open_world` of an environment whose sessions have nothing to share."""
     return lambda settings: partial(world, settings)
 

@@ -184,7 +184,7 @@ def _in_thread(call: Callable[[], _T]) -> asyncio.Future[_T]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
 
-    def settle(result: _T | None, error: BaseException | None) -> None:
+    def resolve(result: _T | None, error: BaseException | None) -> None:
         if future.cancelled():
             return
         if error is not None:
@@ -200,7 +200,7 @@ def _in_thread(call: Callable[[], _T]) -> asyncio.Future[_T]:
             raised = error
         # A loop that is closed already has nobody who waits.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, result, raised)
+            loop.call_soon_threadsafe(resolve, result, raised)
 
     threading.Thread(target=work, name="environment", daemon=True).start()
     return future

@@ -32,7 +32,7 @@ def results_page(
     """`found` is all results; `page` counts from 1; `size` results are on each."""
     lines = [f"Page {page} (Total results: {len(found)})"]
     lines += _turns(page)
-    for product in shown(found, page, size):
+    for product in results_on(found, page, size):
         lines += [product.asin, product.title, product.price_tag]
     return _below(instruction, lines)
 
@@ -63,7 +63,7 @@ def done_page(reward: float) -> str:
     )
 
 
-def shown(found: Sequence[Product], page: int, size: int = PAGE_SIZE) -> Sequence[Product]:
+def results_on(found: Sequence[Product], page: int, size: int = PAGE_SIZE) -> Sequence[Product]:
     """The results of a page."""
     return found[(page - 1) * size : page * size]
 
@@ -81,7 +81,7 @@ def results_choices(found: Sequence[Product], page: int, size: int = PAGE_SIZE) 
     """By the text to click, in lower case."""
     buttons = (BACK, *_turns(page))
     choices = {button.lower(): Click("press", button) for button in buttons}
-    for product in shown(found, page, size):
+    for product in results_on(found, page, size):
         choices[product.asin.lower()] = Click("open", product.asin)
     return choices
 

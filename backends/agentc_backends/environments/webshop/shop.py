@@ -91,7 +91,7 @@ def open_shop(options: ShopOptions, read_file: ReadFile) -> Shop:
             contents[path] = content
     digests = tuple((path, hashlib.sha256(content).digest()) for path, content in contents.items())
     if (options, digests) not in _opened:
-        shop = _opened_anew(options, contents, dict(digests))
+        shop = _build_shop(options, contents, dict(digests))
         # The two last ones are kept, without the files that they were made from.
         for oldest in list(_opened)[:-1]:
             del _opened[oldest]
@@ -102,7 +102,7 @@ def open_shop(options: ShopOptions, read_file: ReadFile) -> Shop:
 _opened: dict[tuple[ShopOptions, tuple[tuple[str, bytes], ...]], Shop] = {}
 
 
-def _opened_anew(
+def _build_shop(
     options: ShopOptions, contents: Mapping[str, bytes], digests: Mapping[str, bytes]
 ) -> Shop:
     def read(path: str | None) -> Any:

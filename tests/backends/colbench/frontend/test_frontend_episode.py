@@ -37,7 +37,7 @@ def test_a_page_is_seen_corrected_and_rewarded(opened_pages: OpenedPages) -> Non
 
 def test_of_several_pages_of_a_reply_the_first_counts_as_released() -> None:
     dialogue = PageDialogue(TASK, FrontendSettings())
-    assert dialogue.hear(f"{FIRST} {MARKER} {WANTED}") == (True, True)
+    assert dialogue.take_action(f"{FIRST} {MARKER} {WANTED}") == (True, True)
     assert dialogue.html == FIRST
 
 

@@ -19,7 +19,7 @@ from agentc_backends.environments.colbench.dialogue import (
     THANKS,
     DialogueEnvironment,
     DialogueRounds,
-    PlayedTasks,
+    DialogueTasks,
     restored_rounds,
 )
 from agentc_backends.environments.colbench.frontend.human import PageHuman
@@ -48,7 +48,7 @@ class PageDialogue:
     refused: dict[str, int] = field(default_factory=dict)
     done: bool = False
 
-    def hear(self, action: str) -> tuple[bool, bool]:
+    def take_action(self, action: str) -> tuple[bool, bool]:
         """Whether this reply of the agent is its last, and whether it brings another page."""
         marked = self.rounds.marked(action, self.settings)
         found = snippet(action)
@@ -59,7 +59,7 @@ class PageDialogue:
             self.page_from = "earlier"
         return marked is not None or self.rounds.is_last(self.settings), another
 
-    def shown(self, refused: Mapping[str, int]) -> None:
+    def count_render(self, refused: Mapping[str, int]) -> None:
         """Its page was rendered."""
         self.renders += 1
         for host, count in refused.items():
@@ -125,7 +125,7 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class FrontendShared(PlayedTasks[PageTask]):
+class FrontendShared(DialogueTasks[PageTask]):
     """What the episodes of a server share; it never changes."""
 
     def __init__(
@@ -181,10 +181,10 @@ class FrontendEnvironment(DialogueEnvironment[PageTask, PageDialogue]):
     def _heard(
         self, episode: PageDialogue, action: str
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        last, another = episode.hear(action)
+        last, another = episode.take_action(action)
         has_page = episode.page_from == "last"
         # A page of an earlier turn counts at the end; meanwhile nobody looks at it.
-        made = self._shown(episode, another) if last or has_page else None
+        made = self._rendered(episode, another) if last or has_page else None
         studio, task = self._world.studio, episode.task
         if last:
             verdict, parts, similarity = studio.compared(task, made)
@@ -198,7 +198,7 @@ class FrontendEnvironment(DialogueEnvironment[PageTask, PageDialogue]):
         again = episode.rounds.refused(task, episode.settings, reply)
         if again:
             reply = human.reply(task, round_, wanted, made, again=True)
-        told = episode.rounds.tell(task, episode.settings, action, reply, again=again)
+        told = episode.rounds.record_reply(task, episode.settings, action, reply, again=again)
         return told, 0.0, False, False, {}
 
     def expert_steps(self, task_id: str, *, seed: int = 0) -> Sequence[ExpertAction]:
@@ -220,7 +220,7 @@ class FrontendEnvironment(DialogueEnvironment[PageTask, PageDialogue]):
         task = self._saved_task(snapshot)
         self._episode, self._made = restored(task, self._world.settings, snapshot), None
 
-    def _shown(self, episode: PageDialogue, another: bool) -> Rendered | None:
+    def _rendered(self, episode: PageDialogue, another: bool) -> Rendered | None:
         """The agent's page; one that is not new is rendered again after a fork alone, and not
         counted."""
         if episode.html is None:
@@ -228,7 +228,7 @@ class FrontendEnvironment(DialogueEnvironment[PageTask, PageDialogue]):
         if another or self._made is None:
             self._made = self._world.studio.render(episode.html)
         if another:
-            episode.shown(self._made.refused)
+            episode.count_render(self._made.refused)
         return self._made
 
     def _pictures(self, task: PageTask, made: Rendered | None) -> dict[str, str]:

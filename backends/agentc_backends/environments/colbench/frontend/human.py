@@ -174,7 +174,7 @@ def _between(one: TextBlock, other: TextBlock) -> Iterator[tuple[float, str]]:
     ):
         tint = max(abs(a - b) for a, b in zip(colour, shown, strict=True))
         if tint > _TINT:
-            yield 1.0 + tint / 255, f"{what} {_called(colour)}."
+            yield 1.0 + tint / 255, f"{what} {_colour_name(colour)}."
     if abs(one.size - other.size) > _LARGER * one.size:
         word = "larger" if one.size > other.size else "smaller"
         part = min(1.0, abs(one.size - other.size) / one.size)
@@ -207,7 +207,7 @@ def _where(block: TextBlock) -> str:
     return f"{across}, {down}"
 
 
-def _called(colour: tuple[int, int, int]) -> str:
+def _colour_name(colour: tuple[int, int, int]) -> str:
     """A word and the exact number."""
     red, green, blue = colour
     exact = f"#{red:02x}{green:02x}{blue:02x}"
