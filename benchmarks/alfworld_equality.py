@@ -24,7 +24,7 @@ from typing import Any
 from agentc_backends.environments.alfworld.expert import plan, recorded
 from agentc_backends.environments.alfworld.games import HouseholdGame, make_game, part_file
 from agentc_backends.environments.alfworld.play import WORDINGS, Play, Wording, is_reached
-from agentc_backends.environments.alfworld.splits import PARTS
+from agentc_backends.environments.alfworld.settings import PARTS
 from benchmarks.alfworld_upstream.process import Rules, Upstream, read_rules, upstream_python
 
 _NONSENSE = ("go to mars 1", "dance", "", "take", "open the door", "LOOK", "examine")

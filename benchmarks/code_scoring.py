@@ -39,8 +39,7 @@ from typing import Any, NamedTuple, cast
 
 from agentc.runtime.sandbox.boxes import CodeBox, boxed_interpreter
 from agentc.runtime.sandbox.probe import probe
-from agentc_backends.environments.code_tests.source import code_of
-from agentc_backends.environments.code_tests.suite import score, suite_of, verdicts
+from agentc_backends.environments.code_tests.suite import code_of, score, suite_of, verdicts
 from agentc_backends.environments.colbench.invented import invent
 from agentc_backends.environments.colbench.job_serve import open_world
 from agentc_backends.environments.colbench.judging import AnswerJudge, open_judge

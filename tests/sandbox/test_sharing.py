@@ -19,9 +19,9 @@ from agentc_backends.environments.code_tests.calls import (
     make_together,
     nursery_of,
 )
-from agentc_backends.environments.code_tests.source import leaves_nothing
 from agentc_backends.environments.code_tests.suite import (
     CallSuite,
+    leaves_nothing,
     suite_of,
     suites_of,
     verdicts,

@@ -30,7 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentc_backends.environments.code_tests import boxed_calls
-from agentc_backends.environments.code_tests.source import code_of
+from agentc_backends.environments.code_tests.suite import code_of
 from agentc_backends.environments.code_tests.values import (
     MalformedValueError,
     OpaqueValue,

@@ -12,8 +12,7 @@ from agentc.backend_api import OptionView
 from agentc_backends.environments.alfworld.backend import BACKEND
 from agentc_backends.environments.alfworld.environment import AlfworldEnvironment
 from agentc_backends.environments.alfworld.job_serve import load_tasks, main
-from agentc_backends.environments.alfworld.settings import AlfworldSettings
-from agentc_backends.environments.alfworld.splits import DEFAULT
+from agentc_backends.environments.alfworld.settings import DEFAULT, AlfworldSettings
 from agentc_backends.environments.server.settings import settings_from
 from agentc_backends.environments.server.splits import SplitError
 

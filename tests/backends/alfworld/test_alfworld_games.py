@@ -20,7 +20,7 @@ from agentc_backends.environments.alfworld.games import (
 from agentc_backends.environments.alfworld.invented import invented_games, playable
 from agentc_backends.environments.alfworld.job_pack import main as pack
 from agentc_backends.environments.alfworld.play import MOVE, PUT, Play, Wording, is_reached
-from agentc_backends.environments.alfworld.splits import PARTS, ROOMS, TASKS
+from agentc_backends.environments.alfworld.settings import PARTS, ROOMS, TASKS
 from agentc_backends.environments.server.world import ExpertAction
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "alfworld"

@@ -13,7 +13,7 @@ from agentc_backends.environments.sciworld.environment import (
     ScienceWorldEnvironment,
     ScienceWorldShared,
 )
-from agentc_backends.environments.sciworld.java import find_java
+from agentc_backends.environments.sciworld.job_serve import find_java
 from agentc_backends.environments.sciworld.jvm import Jvm
 from agentc_backends.environments.sciworld.pool import JvmPool
 from agentc_backends.environments.sciworld.settings import SciworldSettings

@@ -12,7 +12,7 @@ import pytest
 
 from agentc.backend_api import OptionView
 from agentc_backends.environments.sciworld.backend import BACKEND
-from agentc_backends.environments.sciworld.splits import (
+from agentc_backends.environments.sciworld.settings import (
     DEFAULT,
     from_line,
     in_a_line,

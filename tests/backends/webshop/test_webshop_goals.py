@@ -17,9 +17,14 @@ from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.environments.webshop.backend import BACKEND
 from agentc_backends.environments.webshop.catalogue import CatalogueError, read_rows
 from agentc_backends.environments.webshop.expert import expert_steps
-from agentc_backends.environments.webshop.settings import ShopOptions
+from agentc_backends.environments.webshop.settings import (
+    DEFAULT,
+    ShopOptions,
+    numbers_of,
+    read_splits,
+    size,
+)
 from agentc_backends.environments.webshop.shop import Shop, open_shop
-from agentc_backends.environments.webshop.splits import DEFAULT, numbers_of, read_splits, size
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 FILES = {

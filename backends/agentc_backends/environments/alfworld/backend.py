@@ -13,14 +13,14 @@ from dataclasses import replace
 
 from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
-from agentc_backends.environments.alfworld.settings import AlfworldSettings
-from agentc_backends.environments.alfworld.splits import (
+from agentc_backends.environments.alfworld.settings import (
     DEFAULT,
     INVENTED,
     RELEASED,
     ROOMS,
     SUFFIXES,
     TASKS,
+    AlfworldSettings,
     Split,
     invented_size,
     read_splits,

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.environments.alfworld.splits import SUFFIXES
+from agentc_backends.environments.alfworld.settings import SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from agentc_backends.environments.alfworld.games import HouseholdGame, make_game
 from agentc_backends.environments.alfworld.places import LIKELY_PLACES
-from agentc_backends.environments.alfworld.splits import ROOMS, TASKS
+from agentc_backends.environments.alfworld.settings import ROOMS, TASKS
 
 _T = TypeVar("_T")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.environments.alfworld.games import GameError, read_problem
-from agentc_backends.environments.alfworld.splits import PARTS
+from agentc_backends.environments.alfworld.settings import PARTS
 
 _RELEASED = "json_2.1.1"
 _TASK = re.compile(r"Your task is to: [^\"\\\n]+")

@@ -10,11 +10,11 @@ from functools import partial
 from agentc_backends.environments.alfworld.environment import AlfworldEnvironment, Tasks
 from agentc_backends.environments.alfworld.games import HouseholdGame, part_file, read_games
 from agentc_backends.environments.alfworld.invented import invented_games
-from agentc_backends.environments.alfworld.settings import AlfworldSettings
-from agentc_backends.environments.alfworld.splits import (
+from agentc_backends.environments.alfworld.settings import (
     INVENTED,
     ROOMS,
     TASKS,
+    AlfworldSettings,
     Split,
     chosen_games,
     invented_size,

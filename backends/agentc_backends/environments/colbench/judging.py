@@ -1,7 +1,7 @@
 """The box in which answers of a server's episodes run, and the tests of its tasks.
 
 A task's reference runs once; its values never enter a box in which an answer runs. Verdicts on code
-whose values follow from its text are kept (`../code_tests/source.py`)."""
+whose values follow from its text are kept (`../code_tests/suite.py`)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,14 @@ from agentc.runtime.sandbox.probe import choose_box
 from agentc.runtime.sandbox.process import BoxError
 from agentc_backends.environments.code_tests.calls import CallLimits, Namespace, NurseryPool
 from agentc_backends.environments.code_tests.canaries import assert_holds
-from agentc_backends.environments.code_tests.source import (
-    code_of,
-    forbidden,
-    leaves_nothing,
-    repeatable,
-)
 from agentc_backends.environments.code_tests.suite import (
     EQUALS_NOTHING,
     CallSuite,
     CallVerdict,
+    code_of,
+    forbidden,
+    leaves_nothing,
+    repeatable,
     suite_of,
     suites_of,
     verdicts,

@@ -1,4 +1,4 @@
-"""Settings of the guessing games: what a spec may write, and what the server is told."""
+"""Settings of the guessing games: what a spec may write, and what the server receives."""
 
 from __future__ import annotations
 

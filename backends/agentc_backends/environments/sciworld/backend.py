@@ -11,9 +11,10 @@ from dataclasses import replace
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
-from agentc_backends.environments.sciworld.settings import SIMPLIFICATIONS, SciworldSettings
-from agentc_backends.environments.sciworld.splits import (
+from agentc_backends.environments.sciworld.settings import (
     OWN,
+    SIMPLIFICATIONS,
+    SciworldSettings,
     Text,
     from_line,
     in_a_line,

@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 
 from agentc_backends.environments.sciworld.jvm import Simulation, SimulatorTurn
 from agentc_backends.environments.sciworld.pool import JvmPool
-from agentc_backends.environments.sciworld.settings import SciworldSettings
+from agentc_backends.environments.sciworld.settings import SciworldSettings, Text, task_ids
 from agentc_backends.environments.sciworld.snap import snap
-from agentc_backends.environments.sciworld.splits import Text, task_ids
 from agentc_backends.environments.sciworld.tasks import (
     MOST_STEPS,
     UNIFORM_LIMIT,

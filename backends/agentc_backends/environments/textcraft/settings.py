@@ -1,4 +1,4 @@
-"""TextCraft's settings: what a spec may write, and what the server is told."""
+"""TextCraft's settings: what a spec may write, and what the server receives."""
 
 from __future__ import annotations
 

@@ -12,8 +12,13 @@ from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDra
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import effective, environment_lease, fields_of
 from agentc_backends.environments.server.splits import SplitError
-from agentc_backends.environments.webshop.settings import FILES, WebShopSettings
-from agentc_backends.environments.webshop.splits import OWN, read_splits, size
+from agentc_backends.environments.webshop.settings import (
+    FILES,
+    OWN,
+    WebShopSettings,
+    read_splits,
+    size,
+)
 from agentc_backends.software import LIGHT
 
 if TYPE_CHECKING:

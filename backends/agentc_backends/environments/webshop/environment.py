@@ -23,9 +23,8 @@ from agentc_backends.environments.webshop import pages
 from agentc_backends.environments.webshop.catalogue import Product
 from agentc_backends.environments.webshop.expert import ThoughtfulAction, expert_steps
 from agentc_backends.environments.webshop.reward import score
-from agentc_backends.environments.webshop.settings import WebShopSettings
+from agentc_backends.environments.webshop.settings import WebShopSettings, numbers_of, task_id
 from agentc_backends.environments.webshop.shop import Shop
-from agentc_backends.environments.webshop.splits import numbers_of, task_id
 
 # AgentGym's released client uses `env_idx`, `session_id`, and a bare number for a new session; it
 # requests the page by GET /observation.

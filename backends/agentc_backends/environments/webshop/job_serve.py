@@ -8,9 +8,8 @@ from functools import partial
 from agentc_backends.environments.server.program import Opener, program, spec_content
 from agentc_backends.environments.webshop.catalogue import CatalogueError
 from agentc_backends.environments.webshop.environment import WebShopEnvironment, WebShopShared
-from agentc_backends.environments.webshop.settings import WebShopSettings
+from agentc_backends.environments.webshop.settings import DEFAULT, WebShopSettings, read_splits
 from agentc_backends.environments.webshop.shop import open_shop
-from agentc_backends.environments.webshop.splits import DEFAULT, read_splits
 
 
 def open_world(settings: WebShopSettings) -> Opener:

@@ -24,8 +24,7 @@ from agentc_backends.environments.webshop.catalogue import (
 from agentc_backends.environments.webshop.invented import invent
 from agentc_backends.environments.webshop.pages import MOST_RESULTS
 from agentc_backends.environments.webshop.search import SearchIndex
-from agentc_backends.environments.webshop.settings import ShopOptions
-from agentc_backends.environments.webshop.splits import OWN
+from agentc_backends.environments.webshop.settings import OWN, ShopOptions
 
 
 class Shop:

@@ -1,4 +1,4 @@
-"""Settings of `env.colbench_frontend`: what a spec may write, and what the server is told."""
+"""Settings of `env.colbench_frontend`: what a spec may write, and what the server receives."""
 
 from __future__ import annotations
 
