@@ -111,10 +111,10 @@ def make_together(
     limits: CallLimits | None = None,
     namespace: Namespace = "fresh",
 ) -> tuple[tuple[tuple[CallResult, ...], bytes], ...] | None:
-    """What `compile_and_make` gives of each source with its calls, by one process that runs them
-    one after the other: for sources that leave nothing behind (`suite.leaves_nothing`). None where anything
-    but a value or an exception of theirs came of one: then each is to be made alone. Raises
-    BoxError."""
+    """What `compile_and_make` gives of each source with its calls, by one process that runs
+    them one after the other: for sources that leave nothing behind (`suite.leaves_nothing`).
+    None where anything but a value or an exception of theirs came of one: then each is to be
+    made alone. Raises BoxError."""
     limits = limits or CallLimits()
     brief = replace(limits, seconds=limits.seconds * _SHARED)
     number = sum(len(calls) for _, calls in asked)
