@@ -24,7 +24,11 @@ from agentc.runtime.sandbox.boxes import KINDS, NOBODY, CodeBox, boxed_interpret
 from agentc.runtime.sandbox.probe import BoxProbe, choose_box, probe, refusal
 
 ROOT = Path(__file__).resolve().parents[2]
-_TREES = ("compiler/agentc/runtime/sandbox", "backends/agentc_backends/environments/code_tests")
+_TREES = (
+    "compiler/agentc/program",
+    "compiler/agentc/runtime/sandbox",
+    "backends/agentc_backends/environments/code_tests",
+)
 _PARENTS = (
     "compiler/agentc",
     "compiler/agentc/runtime",

@@ -16,7 +16,7 @@ from agentc.compilation import compile_spec
 from agentc_backends.environments.colbench.humans import ModelHuman
 from agentc_backends.environments.colbench.settings import PROMPT, filled, lacking_places
 from agentc_backends.environments.server.environment import EnvironmentFailure
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 
 CODE = "total = quantity * 7\n    if quantity > 12:"
 RULES = [
@@ -67,7 +67,7 @@ def asked(server: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     monkeypatch.setenv("AGENTC_LEASES", str(file))
 
     def human(temperature: float = 0.0, **others: Any) -> ModelHuman:
-        return ModelHuman(LeasedModel(), temperature=temperature, max_tokens=64, **others)
+        return ModelHuman(ModelService(), temperature=temperature, max_tokens=64, **others)
 
     return human
 
@@ -114,7 +114,7 @@ def test_a_human_who_is_gone_voids_the_episode(
 
 def test_an_environment_that_nobody_gave_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTC_LEASES", raising=False)
-    human = ModelHuman(LeasedModel(), temperature=0.0, max_tokens=9)
+    human = ModelHuman(ModelService(), temperature=0.0, max_tokens=9)
     with pytest.raises(EnvironmentFailure, match="no simulator"):
         human.reply(BULK_TASK, (), "Hello")
 

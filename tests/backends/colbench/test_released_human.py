@@ -12,7 +12,7 @@ from tests.backends.colbench.conftest import BULK_TASK, Opened
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc_backends.environments.colbench.humans import ModelHuman
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 
 # Its places are named as the released file names them.
 WORDS = "Play.\n{problem_description}\n\n{hidden_information}\n\nSo far:\n{dialogue_history}\n\nNow"
@@ -43,7 +43,7 @@ stages:
 
 def test_the_request_is_the_released_one(opened: Opened, asked: list[dict[str, Any]]) -> None:
     human = ModelHuman(
-        LeasedModel(),
+        ModelService(),
         temperature=0.0,
         max_tokens=4096,
         prompt=WORDS,

@@ -26,7 +26,7 @@ from agentc.runtime.software.lock_text import lock_digest
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.similarity import black_square, cosine
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
-from agentc_backends.environments.server.leased_models import LEASES_VARIABLE, LeasedEncoder
+from agentc_backends.environments.server.model_services import LEASES_VARIABLE, EncoderService
 from agentc_backends.software import VISION
 
 pytestmark = pytest.mark.slow
@@ -194,7 +194,7 @@ def test_a_page_scores_its_cosine(
     (tmp_path / "leases.json").write_text(json.dumps({"scorer": lease}))
     monkeypatch.setenv(LEASES_VARIABLE, str(tmp_path / "leases.json"))
     settings = FrontendSettings(page_seconds=3.0, browsers=1, unseen="black")
-    studio = PageStudio(settings, None, LeasedEncoder())
+    studio = PageStudio(settings, None, EncoderService())
     try:
         studio.facts()
     except NoBrowserError as error:

@@ -16,7 +16,7 @@ from tests.backends.colbench.conftest import code_task
 
 from agentc_backends.environments.colbench.humans import ModelHuman
 from agentc_backends.environments.server.environment import EnvironmentFailure
-from agentc_backends.environments.server.leased_models import LEASES_VARIABLE, LeasedModel
+from agentc_backends.environments.server.model_services import LEASES_VARIABLE, ModelService
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -78,14 +78,14 @@ def endpoint() -> Iterator[Endpoint]:
         server.shutdown()
 
 
-def told(folder: Path, monkeypatch: pytest.MonkeyPatch, **lease: Any) -> LeasedModel:
+def told(folder: Path, monkeypatch: pytest.MonkeyPatch, **lease: Any) -> ModelService:
     file = folder / "leases.json"
     file.write_text(json.dumps({"simulator": lease}))
     monkeypatch.setenv(LEASES_VARIABLE, str(file))
-    return LeasedModel("simulator")
+    return ModelService("simulator")
 
 
-def hello(model: LeasedModel, number: int = 0) -> str:
+def hello(model: ModelService, number: int = 0) -> str:
     return model.chat([{"role": "user", "content": f"hello {number}"}], max_tokens=7).text
 
 
@@ -124,7 +124,7 @@ def test_what_does_not_answer_voids_the_episode(
         hello(gone)
     monkeypatch.delenv(LEASES_VARIABLE)
     with pytest.raises(EnvironmentFailure, match="nobody started one"):
-        hello(LeasedModel())
+        hello(ModelService())
 
 
 @pytest.mark.parametrize(

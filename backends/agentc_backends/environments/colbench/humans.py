@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agentc_backends.environments.colbench.settings import NO_CODE, PROMPT, SYSTEM, filled
 from agentc_backends.environments.colbench.tasks import CodeTask, HumanFact
-from agentc_backends.environments.server.leased_models import LeasedModel, reply_text
+from agentc_backends.environments.server.model_services import ModelService, reply_text
 
 
 class Human(Protocol):
@@ -160,7 +160,7 @@ class ModelHuman:
 
     def __init__(
         self,
-        model: LeasedModel,
+        model: ModelService,
         *,
         temperature: float,
         max_tokens: int,

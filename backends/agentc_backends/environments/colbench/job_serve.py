@@ -17,7 +17,7 @@ from agentc_backends.environments.colbench.invented import InventedTask, invent
 from agentc_backends.environments.colbench.judging import CeilingError, open_judge
 from agentc_backends.environments.colbench.settings import PROMPT, ColBenchSettings
 from agentc_backends.environments.colbench.tasks import CodeTask, digest, read_tasks
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 from agentc_backends.environments.server.program import Opener, program
 
 _REFUSALS = (OSError, NoBoxError, BoxError, BrokenBoxError, CeilingError)
@@ -42,7 +42,7 @@ def _human(settings: ColBenchSettings) -> Human:
     if settings.human == "scripted":
         return ScriptedHuman()
     return ModelHuman(
-        LeasedModel("simulator"),
+        ModelService("simulator"),
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
         prompt=checked_text(settings.human_prompt, settings.human_prompt_sha256, PROMPT),

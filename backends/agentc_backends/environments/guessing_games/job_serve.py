@@ -25,7 +25,7 @@ from agentc_backends.environments.guessing_games.oracles import (
     read_dialogues,
 )
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 from agentc_backends.environments.server.program import Opener, program
 
 KEY_VARIABLE = "AGENTC_ORACLE_KEY"
@@ -40,7 +40,7 @@ def _oracle(settings: GuessingSettings) -> tuple[Oracle, dict[str, Any]]:
     """The oracle, and what the identity says of it."""
     game = GAMES[settings.game]
     if settings.oracle == "model":
-        return ModelOracle(LeasedModel("simulator"), INSTRUCTIONS[game.name]), {"kind": "model"}
+        return ModelOracle(ModelService("simulator"), INSTRUCTIONS[game.name]), {"kind": "model"}
     if settings.oracle == "server":
         url, model = settings.oracle_url or "", settings.oracle_model or ""
         key = os.environ.get(KEY_VARIABLE) or None

@@ -20,7 +20,7 @@ from agentc_backends.clients.guard import Guard
 from agentc_backends.environments.guessing_games.expert import Table
 from agentc_backends.environments.guessing_games.secrets import Guessable, question_body
 from agentc_backends.environments.server.environment import EnvironmentFailure
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 from agentc_backends.http_library import httpx2
 
 UNKNOWN = {"invalid": "Invalid Question.", "no": "No."}
@@ -128,7 +128,7 @@ class LanguageOracle(ABC):
 class ModelOracle(LanguageOracle):
     """A model that the experiment serves: the simulator of its plan."""
 
-    def __init__(self, model: LeasedModel, instruction: str) -> None:
+    def __init__(self, model: ModelService, instruction: str) -> None:
         super().__init__(instruction)
         self._model = model
 

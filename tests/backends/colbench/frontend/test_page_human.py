@@ -25,13 +25,13 @@ from agentc_backends.environments.colbench.frontend.human import (
 from agentc_backends.environments.colbench.frontend.pages import page_task
 from agentc_backends.environments.colbench.frontend.studio import PageStudio
 from agentc_backends.environments.colbench.settings import NO_CODE
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 
 FIRST = "<html><body><p>mine</p></body></html>"
 
 
 def _human() -> ModelPageHuman:
-    return ModelPageHuman(LeasedModel(), temperature=0.5, max_tokens=64)
+    return ModelPageHuman(ModelService(), temperature=0.5, max_tokens=64)
 
 
 def _picture(png: bytes) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_the_request_of_the_released_code(
     """In words of a user's: what the release puts where, and no seed."""
     words = PageWords("the prompt", "the agent's", "the human's", "no picture")
     human = ModelPageHuman(
-        LeasedModel(), temperature=0.0, max_tokens=4096, words=words, seeded=False
+        ModelService(), temperature=0.0, max_tokens=4096, words=words, seeded=False
     )
     world = opened_pages(TASK, human=human)
     world.reset(TASK.id)

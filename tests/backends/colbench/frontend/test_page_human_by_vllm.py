@@ -26,7 +26,7 @@ from agentc_backends.environments.colbench.frontend.human import (
     WANTED,
     ModelPageHuman,
 )
-from agentc_backends.environments.server.leased_models import LeasedModel
+from agentc_backends.environments.server.model_services import ModelService
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
 SEES: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_vllm_reads_two_pictures_behind_their_labels(
     asked: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     python = vllm_python()
-    human = ModelPageHuman(LeasedModel(), temperature=0.5, max_tokens=64, most_pixels=1200)
+    human = ModelPageHuman(ModelService(), temperature=0.5, max_tokens=64, most_pixels=1200)
     wanted, made = picture(20, 50, (0, 0, 255)), picture(80, 60, (255, 0, 0))
     human.reply(TASK, 1, wanted, made, again=False)
     human.reply(TASK, 0, wanted, None, again=False)

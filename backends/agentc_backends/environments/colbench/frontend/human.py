@@ -17,7 +17,7 @@ from agentc.runtime.browser.render import WIDTH, WINDOW_HEIGHT, Rendered, TextBl
 from agentc_backends.environments.colbench.frontend.pages import PageTask
 from agentc_backends.environments.colbench.frontend.similarity import considered, match_blocks
 from agentc_backends.environments.colbench.settings import NO_CODE
-from agentc_backends.environments.server.leased_models import LeasedModel, reply_text
+from agentc_backends.environments.server.model_services import ModelService, reply_text
 
 NO_PAGE = "I see no page in your reply."
 NOT_SHOWN = "Your page does not show."
@@ -69,7 +69,7 @@ class ModelPageHuman:
 
     def __init__(
         self,
-        model: LeasedModel,
+        model: ModelService,
         *,
         temperature: float,
         max_tokens: int,

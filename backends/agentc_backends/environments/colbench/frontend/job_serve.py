@@ -29,7 +29,7 @@ from agentc_backends.environments.colbench.frontend.pages import (
 )
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.frontend.studio import PageStudio, UnseenReferenceError
-from agentc_backends.environments.server.leased_models import LeasedEncoder, LeasedModel
+from agentc_backends.environments.server.model_services import EncoderService, ModelService
 from agentc_backends.environments.server.program import Opener, program, spec_content
 
 _REFUSALS = (OSError, NoBrowserError, UnseenReferenceError)
@@ -39,7 +39,7 @@ def open_world(settings: FrontendSettings) -> Opener:
     """Raises ValueError and what `_REFUSALS` names: nobody is judged by pages that do not show."""
     invented = invent(settings) if settings.is_invented else {}
     splits = _splits(settings, invented)
-    encoder = LeasedEncoder("scorer") if settings.similarity == "clip" else None
+    encoder = EncoderService("scorer") if settings.similarity == "clip" else None
     studio = PageStudio(settings, _tailwind(settings), encoder)
     studio.facts()
     studio.check_ceiling([task for tasks in splits.values() for task in tasks])
@@ -51,7 +51,7 @@ def _human(settings: FrontendSettings) -> PageHuman:
     if settings.human == "scripted":
         return ScriptedPageHuman()
     return ModelPageHuman(
-        LeasedModel("simulator"),
+        ModelService("simulator"),
         temperature=settings.human_temperature,
         max_tokens=settings.human_max_tokens,
         most_pixels=settings.human_pixels,

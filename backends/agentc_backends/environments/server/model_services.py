@@ -46,7 +46,7 @@ def reply_text(reply: ChatReply) -> str:
     return text
 
 
-class LeasedModel:
+class ModelService:
     """The model server of a role, or its copies, for threads that wait for their replies. Requests
     of several threads are under way at once, within the limits that the lease states. It is looked
     for with the first request: a world that only tells of its tasks needs none."""
@@ -99,7 +99,7 @@ _ENCODER_REQUESTS = 8
 _ENCODER = "the encoder that the environment asks"
 
 
-class LeasedEncoder:
+class EncoderService:
     """The encoder of a role, for threads that wait. It is looked for with the first request: a
     world that only tells of its tasks needs none."""
 
