@@ -18,10 +18,15 @@ from functools import cache
 from itertools import chain
 from statistics import NormalDist, fmean
 
-from agentc_backends.statistics.flips import sign_flips
-from agentc_backends.statistics.pooled import pool
-from agentc_backends.statistics.sample import MANY, Sample, rests_on_seen, sample
-from agentc_backends.statistics.student import t_quantile
+from agentc_backends.statistics.intervals import t_quantile
+from agentc_backends.statistics.sample import (
+    MANY,
+    Sample,
+    depends_on_seen_range,
+    sample,
+    sign_flips,
+)
+from agentc_backends.statistics.scores import pool
 
 Moves = Mapping[float, float]
 """Difference -> its probability; with what is missing from one, a task does not move."""
@@ -120,7 +125,7 @@ def _said(values: tuple[float, ...], truth: float) -> tuple[bool, ...]:
     """Ours holds the truth, Student's does; ours rejects none, Student's does, sign flips do; the
     output warns, and does so while it misses the truth."""
     one = _paired(values, 1.0)
-    covers, warns = one.p_value(truth) >= 0.05, one.few or rests_on_seen(one, 0.95)
+    covers, warns = one.p_value(truth) >= 0.05, one.few or depends_on_seen_range(one, 0.95)
     return (
         covers,
         not _student_rejects(values, truth),

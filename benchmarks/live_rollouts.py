@@ -25,12 +25,10 @@ import numpy
 import torch
 
 from agentc_backends.agents.common.connect import AgentGymWorld
-from agentc_backends.agents.common.episode import Attempt, EpisodeRules
-from agentc_backends.agents.common.prompt import EpisodePrompt
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules, split_tasks
+from agentc_backends.agents.common.prompts import EpisodePrompt
 from agentc_backends.agents.common.seeds import turn_seed
-from agentc_backends.agents.common.tasks import tasks_of
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.generation import Engine, EngineLimits
 from agentc_backends.engine.model import load_checkpoint
@@ -98,7 +96,7 @@ def _played(model: str, episodes: int) -> tuple[tuple[float, float], LivePolicy]
     world = AgentGymWorld(InsideEnvironment(opener))
 
     async def play_all() -> None:
-        tasks = tasks_of(await world.meta(), "all", None)
+        tasks = split_tasks(await world.meta(), "all", None)
         attempts = [
             Attempt(
                 position=n, task_id=tasks[n % len(tasks)], number=n, seed=_SEED + n, prompt_seed=n

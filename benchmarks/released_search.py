@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentc_backends.agents.common.prompt import OBSERVATION_PREFIX, observation_message
+from agentc_backends.agents.common.prompts import OBSERVATION_PREFIX, observation_message
 from agentc_backends.agents.common.seeds import child_seed, tree_seed
 
 OPENING = 3

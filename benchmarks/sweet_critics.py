@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from agentc_backends.agents.common.shown import CriticNotes, read_critic
-from agentc_backends.agents.rank.head_values import HeadScorer
+from agentc_backends.agents.common.critic_scores import CriticNotes, read_critic
+from agentc_backends.agents.rank.job_value_head import HeadScorer
 from agentc_backends.data.chat.hidden_texts import with_privileged
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model

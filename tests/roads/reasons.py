@@ -62,7 +62,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "moved_programs": "names programs of older plans as they are named now",
     },
     "agentc_backends/agents/command": {"backend": "is asked as well, for it plays episodes too"},
-    "agentc_backends/agents/recorded": {"lowering": "asks whether the server tells tokens"},
+    "agentc_backends/agents/recording": {"lowering": "asks whether the server tells tokens"},
     "agentc_backends/agents/verifiers": {"backend": "is asked as well, for it plays episodes too"},
     "agentc_backends/environments": {
         "declaration": "makes the dataclass of the view's values, and the lease of it",

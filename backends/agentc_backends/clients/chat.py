@@ -1,10 +1,9 @@
-"""ChatClient: chat, completion, scoring and tokenizing on OpenAI-compatible servers.
-
-Neighbours: `transport.py` (requests), `errors.py` (what is raised).
-"""
+"""ChatClient: chat, completion, scoring and tokenizing on OpenAI-compatible servers;
+EmbeddingClient: features of pictures, from a server of ours that makes them (`servers/encoder`)."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,8 +14,7 @@ from agentc_backends.clients.errors import (
     InfrastructureError,
     ReplyRoomError,
 )
-from agentc_backends.clients.limits import RateLimits
-from agentc_backends.clients.retry import RetryPolicy
+from agentc_backends.clients.request_policy import RateLimits, RetryPolicy
 from agentc_backends.clients.transport import Timeouts, Transport
 from agentc_backends.data.chat.tool_calls import request_of, tools_of_row
 
@@ -305,3 +303,22 @@ def _completion_scores(choice: Mapping[str, Any]) -> tuple[ScoredToken, ...] | N
         return None
     pairs = zip(scores["tokens"], scores["token_logprobs"], strict=True)
     return tuple(ScoredToken(token, logprob) for token, logprob in pairs)
+
+
+class EmbeddingClient:
+    """An asynchronous client of one encoder. Its calls raise InfrastructureError and
+    BadRequestError."""
+
+    def __init__(self, transport: Transport, model: str) -> None:
+        self._transport, self._model = transport, model
+
+    async def features(self, picture: bytes) -> tuple[float, ...]:
+        """Of one picture, as the model projects them."""
+        body = {"model": self._model, "images": [base64.b64encode(picture).decode()]}
+        answer: Any = await self._transport.call("POST", "/v1/embeddings", body)
+        match answer:
+            case {"data": [{"embedding": [_, *_] as found}]} if all(
+                isinstance(each, int | float) for each in found
+            ):
+                return tuple(map(float, found))
+        raise InfrastructureError("/v1/embeddings answers without features")

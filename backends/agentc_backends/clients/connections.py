@@ -1,7 +1,7 @@
 """HTTP/1.1 over kept connections to servers of this run, for a tenth of a general client's CPU.
 
-Plain text only: no proxies, redirects, cookies or compression. Endpoints of others are asked by
-httpx2 instead (`transport.py`); what fails is raised as its exceptions, so that both read alike.
+Plain text only: no proxies, redirects, cookies or compression. `transport.py` asks external
+endpoints by httpx2; what fails here is raised as its exceptions, so that both read alike.
 """
 
 from __future__ import annotations

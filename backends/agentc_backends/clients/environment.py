@@ -1,7 +1,7 @@
-"""EnvironmentClient: episodes on servers that speak AgentGym's protocol (contracts.md, section 6).
+"""EnvironmentClient: episodes on servers that speak AgentGym's protocol (contracts.md, section 6);
+EnvironmentCalls: its calls, which an environment in the same process answers too.
 
 AgentGym reports errors as `{"error": ...}` in a reply of status 200; here they are exceptions.
-Neighbours: `sequence.py` (requests that act once), `tenure.py` (the lease), `transport.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from agentc_backends.clients.errors import (
     BadRequestError,
@@ -17,11 +17,8 @@ from agentc_backends.clients.errors import (
     InfrastructureError,
     ServiceError,
 )
-from agentc_backends.clients.limits import RateLimits
-from agentc_backends.clients.privileged import HIDDEN_TEXTS, refused, texts_told
-from agentc_backends.clients.retry import RetryPolicy
-from agentc_backends.clients.sequence import Numbers
-from agentc_backends.clients.tenure import Tenure
+from agentc_backends.clients.request_policy import RateLimits, RetryPolicy
+from agentc_backends.clients.sessions import ClientLease, SequenceNumbers
 from agentc_backends.clients.transport import Timeouts, Transport
 
 _OUT_OF_ORDER = 409
@@ -81,8 +78,8 @@ class EnvironmentClient:
             timeouts=Timeouts(read_s=max(1.0, lease_s / 3)),
             direct=direct,
         )
-        self._tenure = Tenure(lease_s)
-        self._numbers = Numbers()
+        self._tenure = ClientLease(lease_s)
+        self._numbers = SequenceNumbers()
 
     async def __aenter__(self) -> EnvironmentClient:
         return self
@@ -198,8 +195,8 @@ class EnvironmentClient:
         try:
             answer = await self._transport.call("POST", HIDDEN_TEXTS, body, private=True)
         except BadRequestError as error:
-            raise refused(error) from None
-        return texts_told(answer, task_ids)
+            raise hidden_text_refusal(error) from None
+        return read_hidden_texts(answer, task_ids)
 
     async def _act(
         self, path: str, session: int, body: Mapping[str, Any], *, starts_over: bool = False
@@ -307,3 +304,72 @@ def _result(path: str, answer: Any) -> StepResult:
         return step_result(found["observation"], found["reward"], found["done"], found)
     except (KeyError, TypeError, ValueError) as error:
         raise InfrastructureError(f"{path}: not a step's result: {str(found)[:200]}") from error
+
+
+class EnvironmentCalls(Protocol):
+    """The calls of `EnvironmentClient` that episodes, searches and stages make."""
+
+    async def meta(self) -> dict[str, Any]: ...
+
+    async def create(self) -> int: ...
+
+    async def reset(self, session: int, task_id: str, seed: int = 0) -> StepResult: ...
+
+    async def step(self, session: int, action: str) -> StepResult: ...
+
+    async def close(self, session: int) -> None: ...
+
+    async def fork(self, session: int) -> int: ...
+
+    async def snapshot(self, session: int) -> dict[str, Any]: ...
+
+    async def restore(self, snapshot: Mapping[str, Any], session: int | None = None) -> int: ...
+
+    async def expert(self, task_id: str, seed: int = 0) -> list[dict[str, str]]: ...
+
+    async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]: ...
+
+    async def close_connections(self) -> None: ...
+
+
+HIDDEN_TEXTS = "/privileged"
+_FIELDS = ("task_id", "text", "media")
+_REFUSALS = {
+    401: "the token is not the server's",
+    403: "the server was started without --privileged: what it hides stays hidden",
+    404: "a task is not of the environment, with these settings",
+    501: "the environment has no hidden texts (the capability `privileged`)",
+}
+"""In our words: a server's own may quote what it was to tell."""
+
+
+def hidden_text_refusal(error: BadRequestError) -> BadRequestError:
+    """The refusal by its status."""
+    meaning = _REFUSALS.get(error.status, "the server refuses")
+    return BadRequestError(f"{HIDDEN_TEXTS}: {error.status} {meaning}", status=error.status)
+
+
+def read_hidden_texts(answer: Any, task_ids: Sequence[str]) -> list[dict[str, str]]:
+    """One text of each task asked for, in order. Raises EnvironmentServerError where the server
+    reports an error of its own, InfrastructureError where the reply is none of the contract's."""
+    if isinstance(answer, dict) and "error" in answer:
+        raise EnvironmentServerError(
+            f"{HIDDEN_TEXTS}: the environment reports an error of its own, which may quote what it "
+            "hides and is kept back"
+        )
+    texts = answer.get("texts") if isinstance(answer, dict) else None
+    if not isinstance(texts, list) or len(texts) != len(task_ids):
+        raise InfrastructureError(
+            f"{HIDDEN_TEXTS}: expected `texts`, one for each of {len(task_ids)} tasks"
+        )
+    return [_hidden_text(each, place) for place, each in enumerate(texts)]
+
+
+def _hidden_text(each: Any, place: int) -> dict[str, str]:
+    given = each if isinstance(each, dict) else {}
+    found = {name: given[name] for name in _FIELDS if isinstance(given.get(name), str)}
+    if len(found) < len(_FIELDS):
+        raise InfrastructureError(
+            f"{HIDDEN_TEXTS}: item {place} of `texts` lacks one of {', '.join(_FIELDS)}, as text"
+        )
+    return found

@@ -1,7 +1,8 @@
-"""One JSON request with retries: what chat and environment clients share.
+"""One JSON request with retries: what chat and environment clients share. Servers of this run are
+asked through `connections.py`, external endpoints by httpx2.
 
-Servers of this run are asked through `connections.py`, endpoints of others by httpx2. Neighbours:
-`retry.py`, `limits.py`, `routing.py`, `guard.py`, `refusals.py`, `errors.py`.
+A reply that holds the endpoint's key is refused before anybody can keep it, and messages about
+replies are cleaned of it.
 """
 
 from __future__ import annotations
@@ -9,28 +10,31 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from agentc.runtime.machine.output_filters import Redactor
 from agentc_backends.clients.connections import Connections, RawReply
 from agentc_backends.clients.errors import (
     BadRequestError,
     ContextOverflowError,
+    EchoedSecretError,
     InfrastructureError,
     ReplyRoomError,
+    read_refusal,
+    refusal_fields,
 )
-from agentc_backends.clients.guard import Guard
-from agentc_backends.clients.limits import RateLimits, RequestGate
-from agentc_backends.clients.refusals import read_refusal, refusal_fields
-from agentc_backends.clients.retry import (
+from agentc_backends.clients.request_policy import (
     RETRIED_STATUSES,
     Patience,
+    RateLimits,
+    RequestGate,
     RetryPolicy,
+    rank_replicas,
     retry_after,
 )
-from agentc_backends.clients.routing import ranked
 from agentc_backends.http_library import httpx2
 
 _EXCERPT = 300
@@ -105,7 +109,7 @@ class Transport:
         ContextOverflowError or EchoedSecretError.
         """
         guard = replace(self._guard, private=True) if private else self._guard
-        order = ranked(self._urls, key) if len(self._urls) > 1 else list(self._urls)
+        order = rank_replicas(self._urls, key) if len(self._urls) > 1 else list(self._urls)
         order.sort(key=lambda url: url in self._lost)
         content = None if body is None else json.dumps(body).encode()
         clock = self._retry.clock
@@ -235,3 +239,43 @@ def _refusal(
         code=None if code is None else guard.clean(str(code)),
         param=None if param is None else guard.clean(str(param)),
     )
+
+
+_KEPT_BACK = "(what it says is kept back: it may hold what nobody may see)"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Of one endpoint's key; without one it lets everything pass. With `private`, no message has a
+    word of what the endpoint says."""
+
+    key: str | None
+    private: bool = False
+    _redactor: Redactor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_redactor", Redactor([] if self.key is None else [self.key]))
+
+    def clean(self, text: str) -> str:
+        """The text without the key. Clean before cutting: a part of it is not recognised."""
+        if self.private:
+            return _KEPT_BACK
+        return self._redactor.clean_text(text)
+
+    def inspect(self, answer: object, where: str) -> None:
+        """Raise EchoedSecretError when a decoded reply holds the key, plain or as `Redactor`
+        knows it. Raises InfrastructureError when it cannot be looked through."""
+        if not self._redactor.secrets:
+            return
+        # Written anew, so that no escape of JSON hides a letter.
+        try:
+            text = json.dumps(answer, ensure_ascii=False)
+        except RecursionError:
+            raise InfrastructureError(f"{where}: the reply is nested too deeply") from None
+        if self._redactor.holds(text):
+            raise EchoedSecretError(
+                f"{where}: the reply holds the key that the endpoint was sent; nothing of it was "
+                "kept. Look at the address (`agentc check` lists where each secret goes), replace "
+                "the key if others may have seen it, and run again: what is finished stays. A key "
+                "that is an ordinary word is found in ordinary replies; take a longer one"
+            )

@@ -4,7 +4,6 @@ Sample complexity, as ArCHer compares it with PPO's (Zhou et al., ICML 2024). Th
 noisy, so three in a row count together. What the policy plays before its first update is its start,
 and passes nothing. Limits of one run are those of its games; `over_runs` makes one statement of
 several. A run that does not get there says only that it takes more than it played.
-Neighbour: `judge/curves.py`, which holds claims against these.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from agentc_backends.statistics.student import t_quantile
+from agentc_backends.statistics.intervals import t_quantile
 
 COUNTED: Mapping[str, str] = {
     "trajectories_to": "trajectories",
@@ -54,7 +53,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownWithin:
+class BoundedNumber:
     """A number between `low` and `high`, which are alike where it is known and infinite or 0 where
     nothing is. `coarseness` is the variance of its logarithm that comes from the curve's points
     lying apart: a number that is rounded to them is taken to lie anywhere between two, evenly."""
@@ -74,7 +73,7 @@ class OverRuns:
     `high` is its interval. The `method` is of one run its `games`, of several their geometric
     `mean`, or their `median` where some are known by a bound alone."""
 
-    value: KnownWithin
+    value: BoundedNumber
     low: float
     high: float
     runs: int
@@ -164,26 +163,26 @@ def first_passage(
     return Passage(at, min(low, end), high, end, step)
 
 
-def ratio(one: Passage, other: Passage) -> KnownWithin:
+def ratio(one: Passage, other: Passage) -> BoundedNumber:
     """Of two first passages; where one of them is a bound, the ratio is."""
     if math.isinf(one.at) and math.isinf(other.at):
-        return KnownWithin(0.0, math.inf)
+        return BoundedNumber(0.0, math.inf)
     if math.isinf(one.at):
-        return KnownWithin(one.end / other.at, math.inf)
+        return BoundedNumber(one.end / other.at, math.inf)
     if math.isinf(other.at):
-        return KnownWithin(0.0, one.at / other.end)
+        return BoundedNumber(0.0, one.at / other.end)
     known = one.at / other.at
-    return KnownWithin(known, known, (one.step**2 + other.step**2) / 12)
+    return BoundedNumber(known, known, (one.step**2 + other.step**2) / 12)
 
 
-def count(one: Passage) -> KnownWithin:
+def count(one: Passage) -> BoundedNumber:
     """The first passage by itself."""
     if math.isinf(one.at):
-        return KnownWithin(one.end, math.inf)
-    return KnownWithin(one.at, one.at, one.step**2 / 12)
+        return BoundedNumber(one.end, math.inf)
+    return BoundedNumber(one.at, one.at, one.step**2 / 12)
 
 
-def of_one_run(one: Passage, other: Passage | None) -> OverRuns:
+def over_one_run(one: Passage, other: Passage | None) -> OverRuns:
     """By the games alone: other seeds may well be further apart. For a ratio the limits of both
     have to hold together, so each has to be made for half of the errors."""
     if other is None:
@@ -192,7 +191,7 @@ def of_one_run(one: Passage, other: Passage | None) -> OverRuns:
     return OverRuns(ratio(one, other), low, one.high / other.low, 1, "games")
 
 
-def over_runs(values: Sequence[KnownWithin], confidence: float) -> OverRuns:
+def over_runs(values: Sequence[BoundedNumber], confidence: float) -> OverRuns:
     """Of two runs or more. Where all are known: the geometric mean, with Student's interval of the
     mean of their logarithms, whose variance is what they show and their coarseness. Else the
     median, with the interval of order statistics (Conover, Practical Nonparametric Statistics,
@@ -206,11 +205,11 @@ def over_runs(values: Sequence[KnownWithin], confidence: float) -> OverRuns:
         off = t_quantile(0.5 + confidence / 2, runs - 1) * math.sqrt(variance / runs)
         middle = math.exp(mean)
         return OverRuns(
-            KnownWithin(middle, middle), math.exp(mean - off), math.exp(mean + off), runs, "mean"
+            BoundedNumber(middle, middle), math.exp(mean - off), math.exp(mean + off), runs, "mean"
         )
     lows, highs = (sorted(getattr(value, end) for value in values) for end in ("low", "high"))
     left = (runs - 1) // 2
-    median = KnownWithin(lows[left], highs[runs - 1 - left])
+    median = BoundedNumber(lows[left], highs[runs - 1 - left])
     rank = _rank(runs, confidence)
     if rank is None:
         return OverRuns(median, 0.0, math.inf, runs, "median")

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist, fmean, stdev
+from typing import TypeAlias
 
-from agentc_backends.statistics.flips import SignFlips, sign_flips
-from agentc_backends.statistics.printed import Printed
-from agentc_backends.statistics.restricted import Counts, restricted_variance
-from agentc_backends.statistics.student import t_quantile, two_sided
+from agentc_backends.statistics.intervals import ReportedMean, t_quantile, two_sided
 
 FEW = 12
 """Up to so many tasks that moved, the larger p-value of both tests counts, and the range is the
@@ -119,11 +117,11 @@ class Sample:
         low, high = self.interval(0.95)
         return (high - low) / 2 / NormalDist().inv_cdf(0.975)
 
-    def at(self, mean: float, n: int, runs: int) -> Printed:
+    def at(self, mean: float, n: int, runs: int) -> ReportedMean:
         """What somebody else's mean over `n` tasks would be known to, if their scores varied as
         these do. How `runs` vary cannot be told from one of ours, so it makes no difference."""
         deviation = self._deviation if n > 1 else None
-        return Printed(mean=mean, n=n, bounds=self.bounds, deviation=deviation)
+        return ReportedMean(mean=mean, n=n, bounds=self.bounds, deviation=deviation)
 
     @cached_property
     def _deviation(self) -> float | None:
@@ -181,7 +179,7 @@ def sample(
     return Sample(tuple(values), wide, paired, seen)
 
 
-def rests_on_seen(one: Sample, confidence: float) -> bool:
+def depends_on_seen_range(one: Sample, confidence: float) -> bool:
     """Whether the interval of differences would be notably wider if tasks that were not seen could
     move as far as the declared range lets them: rare large differences would not be covered."""
     if not one.paired or one.support == one.bounds:
@@ -212,3 +210,157 @@ def _last_kept(excess: Callable[[float], float], inside: float, outside: float) 
         else:
             outside, at_outside = place, found
     return inside
+
+
+Counts: TypeAlias = Sequence[tuple[float, int]]
+"""Each value that was seen, with how often."""
+
+_NEWTON_STEPS = 100
+_CLOSE = 1e-13
+
+
+def restricted_variance(counts: Counts, mean: float, support: tuple[float, float]) -> float:
+    """Of one score around `mean`, under the likeliest distribution with that mean.
+
+    The distribution has the weight c / (n (1 + tilt (y - mean))) at a value y seen c times, and at
+    the end of `support` whatever weight these lack. `mean` lies within `support`.
+    """
+    n = sum(count for _, count in counts)
+    away = [(value - mean, count) for value, count in counts]
+    surplus = sum(distance * count for distance, count in away)
+    if surplus == 0:
+        return sum(count * distance**2 for distance, count in away) / n
+    # The tilt takes weight from the side that has too much; at its limit the end gains weight.
+    end = support[0] - mean if surplus > 0 else support[1] - mean
+    if end == 0:
+        return 0.0
+    limit = -1 / end
+    slope = _slope(away, limit)
+    tilt = limit if slope is not None and slope * surplus >= 0 else _root(away, limit, surplus > 0)
+    weights = [count / (n * (1 + tilt * distance)) for distance, count in away]
+    variance = sum(w * distance**2 for w, (distance, _) in zip(weights, away, strict=True))
+    if tilt == limit:
+        variance += max(0.0, 1 - sum(weights)) * end**2
+    return variance
+
+
+def _slope(away: Counts, tilt: float) -> float | None:
+    """Of the log-likelihood by the tilt; None where a value seen would lose all its weight."""
+    total = 0.0
+    for distance, count in away:
+        weight = 1 + tilt * distance
+        if weight <= _CLOSE:
+            return None
+        total += count * distance / weight
+    return total
+
+
+def _root(away: Counts, limit: float, upwards: bool) -> float:
+    """The tilt between 0 and the limit at which the slope is zero: Newton's steps, kept inside."""
+    inner, outer, tilt = 0.0, limit, 0.0
+    for _ in range(_NEWTON_STEPS):
+        slope = _slope(away, tilt)
+        if slope is None or (slope < 0) == upwards:
+            outer = tilt
+        else:
+            inner = tilt
+        step = tilt
+        if slope is not None:
+            bend = sum(count * (d / (1 + tilt * d)) ** 2 for d, count in away)
+            step = tilt + slope / bend
+        within = min(inner, outer) < step < max(inner, outer)
+        found = step if within else (inner + outer) / 2
+        if abs(found - tilt) <= _CLOSE * abs(limit):
+            return found
+        tilt = found
+    return tilt
+
+
+_LISTED = 12
+"""Up to so many differences, every sum is kept as it is."""
+_LATTICE = 840
+"""Beyond, sizes are so many parts of the largest: halves, thirds, up to eighths are still exact."""
+_SLOT = 64
+"""Bits for one count of sign patterns: 63 differences have less than 2**_SLOT of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignFlips:
+    """Of the sign patterns with k tasks better, how many sum to at least (`above`) and to at most
+    (`below`) what was seen. `size` is the sum of all magnitudes over the number of tasks: the mean
+    difference if every moved task had got better."""
+
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+    size: float
+
+    def p_value(self, mean: float) -> float:
+        """Two-sided: of the hypothesis that the mean difference is `mean`, each task that moved
+        being better with the one chance that gives it."""
+        chance = (1 + mean / self.size) / 2
+        if not 0 <= chance <= 1:
+            return 0.0
+        tails = (_share(self.above, chance), _share(self.below, chance))
+        return min(1.0, 2 * min(tails))
+
+
+def sign_flips(moved: Sequence[float], n: int) -> SignFlips:
+    """Of the differences other than zero among those of `n` tasks; from one to 63 of them."""
+    above, below = _listed(moved) if len(moved) <= _LISTED else _on_a_lattice(moved)
+    return SignFlips(tuple(above), tuple(below), sum(map(abs, moved)) / n)
+
+
+def _listed(moved: Sequence[float]) -> tuple[list[int], list[int]]:
+    """How many patterns reach what was seen, from above and from below, by how many are better."""
+    largest = max(abs(each) for each in moved)
+    sums: dict[tuple[float, int], int] = {(0.0, 0): 1}
+    for each in moved:
+        # Rounded, so that equal sums in another order meet; relative to the largest difference.
+        size = abs(each) / largest
+        after: dict[tuple[float, int], int] = {}
+        for (total, better), patterns in sums.items():
+            for place in ((round(total + size, 9), better + 1), (round(total - size, 9), better)):
+                after[place] = after.get(place, 0) + patterns
+        sums = after
+    seen = sum(moved) / largest
+    above, below = [0] * (len(moved) + 1), [0] * (len(moved) + 1)
+    for (total, better), patterns in sums.items():
+        if total >= seen - 1e-6:
+            above[better] += patterns
+        if total <= seen + 1e-6:
+            below[better] += patterns
+    return above, below
+
+
+def _on_a_lattice(moved: Sequence[float]) -> tuple[list[int], list[int]]:
+    """The same of more differences, sums within the rounding counted as reached. The patterns with
+    k better are one number, whose digit at s, in base 2**_SLOT, counts those whose sum is s."""
+    largest = max(abs(each) for each in moved)
+    parts = [_LATTICE * abs(each) / largest for each in moved]
+    sizes = [round(part) for part in parts]
+    # Each rounded size may be off by half a part.
+    slack = sum(abs(p - s) > 1e-6 for p, s in zip(parts, sizes, strict=True)) // 2
+    if not slack:
+        common = math.gcd(*sizes)
+        sizes = [size // common for size in sizes]
+    patterns = [1] + [0] * len(moved)
+    for done, size in enumerate(sizes, start=1):
+        for better in range(done, 0, -1):
+            patterns[better] += patterns[better - 1] << (_SLOT * size)
+    seen = sum(size for size, each in zip(sizes, moved, strict=True) if each > 0)
+    first, last = max(0, seen - slack), seen + slack
+    digit = (1 << _SLOT) - 1
+    # A number is its sum of digits modulo its base less one.
+    above = [number >> (_SLOT * first) for number in patterns]
+    below = [number & ((1 << (_SLOT * (last + 1))) - 1) for number in patterns]
+    return [number % digit for number in above], [number % digit for number in below]
+
+
+def _share(patterns: Sequence[int], chance: float) -> float:
+    """The probability of the patterns when each sign is a plus with `chance`."""
+    most = len(patterns) - 1
+    return sum(
+        count * chance**better * (1 - chance) ** (most - better)
+        for better, count in enumerate(patterns)
+        if count
+    )

@@ -1,5 +1,5 @@
-"""Files of a user's own that go into a plan as text, and bounds of what such programs score: for
-declarations. Where they are laid out again: `laid_out.py`."""
+"""Files of a user's program in a spec, for declarations: the words that start it, the text of its
+files, which goes into the plan, its software, and the bounds of what it scores."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentc.backend_api import OptionView, StageView
+from agentc.backend_api import OptionView, SoftwareEnvironment, StageView
+from agentc.backend_api.script_header import ScriptError, ScriptHeader, read_script
 from agentc.kinds.field import Json
+from agentc_backends.software import LIGHT
 
 _MOST_CHARACTERS = 512 * 1024
 """Of all files of a stage: they stand in the plan, and in the manifest of what they made."""
 
 
-def names_in(view: StageView, path: str) -> list[str]:
+def listed_names(view: StageView, path: str) -> list[str]:
     """The texts of a setting that is a list of them."""
     listed = view.get(path)
     return [str(name) for name in listed] if isinstance(listed, list) else []
 
 
-def texts_of(view: OptionView, named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def read_texts(view: OptionView, named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Names and texts of files, each given with the setting that names it; what cannot be read is
     refused there."""
     room = _MOST_CHARACTERS
@@ -53,12 +55,12 @@ def texts_of(view: OptionView, named: Iterable[tuple[str, str]]) -> Iterator[tup
         yield name, text
 
 
-def told_files(files: Mapping[str, str]) -> list[Json]:
+def file_entries(files: Mapping[str, str]) -> list[Json]:
     """Files as a job's config has them."""
-    return [{"path": place_of(name), "text": text} for name, text in files.items()]
+    return [{"path": place_in_folder(name), "text": text} for name, text in files.items()]
 
 
-def place_of(name: str) -> str:
+def place_in_folder(name: str) -> str:
     """Where a file stands in the folder that the program is started in: under the spec's name for
     it, and inside of the folder, whatever the name is."""
     path = PurePosixPath(name)
@@ -66,7 +68,7 @@ def place_of(name: str) -> str:
     return str(PurePosixPath(*(["root"] if path.is_absolute() else []), *parts))
 
 
-def range_of(view: StageView) -> list[Json]:
+def score_range(view: StageView) -> list[Json]:
     """The bounds of scores; refused where they are none."""
     told = view.get("range")
     match told:
@@ -79,3 +81,64 @@ def range_of(view: StageView) -> list[Json]:
         fix="write `[lowest, highest]`",
     )
     return [0.0, 1.0]
+
+
+def program_words(
+    view: StageView, backend: str, *, in_options: bool = False
+) -> tuple[list[str], str | None]:
+    """What is started, and which file of it is a Python script; given `in_options` or not."""
+    run, command = view.get("run"), view.get("command")
+    words = [str(word) for word in command] if isinstance(command, list) else []
+    if isinstance(run, str) and words:
+        view.refuse("command", "`run` says already what is started", fix="remove one of them")
+    elif not words and not isinstance(run, str):
+        view.refuse(
+            "run",
+            f"{backend} needs a program",
+            fix="write `options: {run: FILE.py}`, or `options: {command: [program, argument]}`"
+            if in_options
+            else "write `run: FILE.py`, or `command: [program, argument]`",
+        )
+    if words and not words[0].strip():
+        view.refuse(
+            "command",
+            "the first word of `command` is the program, and is empty",
+            fix="write `command: [program, argument]`",
+        )
+    return ([], run) if isinstance(run, str) else (words, None)
+
+
+def program_files(view: StageView, main: str | None) -> Iterator[tuple[str, str]]:
+    """Names and texts of the script and of its further files."""
+    sources = [("sources", name) for name in listed_names(view, "sources")]
+    return read_texts(view, [*([] if main is None else [("run", main)]), *sources])
+
+
+def script_header(view: StageView, text: str, main: str | None) -> ScriptHeader:
+    """What a script says of itself; refused where it is no Python."""
+    try:
+        return ScriptHeader() if main is None else read_script(text)
+    except ScriptError as error:
+        view.refuse("run", f"{main} line {error.line}: {error}", fix=error.fix)
+        return ScriptHeader()
+
+
+def program_software(view: StageView) -> SoftwareEnvironment:
+    """What the spec's own lock says, or what other light jobs run in."""
+    name = view.get("requirements")
+    if not isinstance(name, str):
+        return LIGHT
+    content = view.file(name)
+    try:
+        lock = "" if content is None else content.decode("utf-8")
+    except UnicodeDecodeError:
+        lock = ""
+    if not lock:
+        view.refuse(
+            "requirements",
+            f"there is no readable lock {name}",
+            fix="give a file of pinned requirements; `agentc env hash` adds the hashes",
+        )
+        return LIGHT
+    stem = PurePosixPath(name).stem
+    return SoftwareEnvironment(name=f"script-{stem}", lock=lock, file=name)

@@ -1,5 +1,5 @@
-"""Puts the files of a user's program where it starts. Standard library only, Python 3.8: it runs in
-whatever software a spec names. Neighbour: `files.py`, which reads them."""
+"""Writes the files of a user's program into the folder where it starts. Standard library only,
+Python 3.8: it runs in whatever software a spec names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
-def lay_out(folder: Path, files: Iterable[Mapping[str, str]]) -> Path:
+def write_files(folder: Path, files: Iterable[Mapping[str, str]]) -> Path:
     """The folder that a program starts in, with its files and nothing else; made anew."""
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(parents=True)

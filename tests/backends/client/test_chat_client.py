@@ -16,9 +16,8 @@ from answering import Answer, Serve
 from tests.support.patience import PATIENCE_S
 
 from agentc_backends import clients
-from agentc_backends.clients.guard import Guard
-from agentc_backends.clients.leased import chat_client
-from agentc_backends.clients.transport import Timeouts
+from agentc_backends.clients.leases import chat_client
+from agentc_backends.clients.transport import Guard, Timeouts
 
 T = TypeVar("T")
 TALK = [{"role": "user", "content": "hello"}]

@@ -11,8 +11,7 @@ import pytest
 from answering import Answer, serving
 
 from agentc_backends.clients.connections import Connections
-from agentc_backends.clients.limits import RateLimits
-from agentc_backends.clients.retry import RetryPolicy
+from agentc_backends.clients.request_policy import RateLimits, RetryPolicy
 from agentc_backends.clients.transport import Timeouts, Transport
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

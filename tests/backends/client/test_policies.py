@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentc_backends.clients.limits import Bucket
-from agentc_backends.clients.retry import RetryPolicy, retry_after
-from agentc_backends.clients.routing import ranked
+from agentc_backends.clients.request_policy import Bucket, RetryPolicy, rank_replicas, retry_after
 
 
 @given(st.integers(1, 30), st.integers(0, 2**32))
@@ -73,10 +71,10 @@ def test_what_was_charged_too_much_comes_back() -> None:
 def test_a_lost_replica_moves_only_its_own_keys() -> None:
     urls = [f"http://h{i}" for i in range(5)]
     keys = [f"task-{i}" for i in range(500)]
-    before = {key: ranked(urls, key)[0] for key in keys}
-    after = {key: ranked(urls[:-1], key)[0] for key in keys}
+    before = {key: rank_replicas(urls, key)[0] for key in keys}
+    after = {key: rank_replicas(urls[:-1], key)[0] for key in keys}
     moved = {key for key in keys if before[key] != after[key]}
     assert moved == {key for key in keys if before[key] == urls[-1]}
     shares = [list(before.values()).count(url) for url in urls]
     assert min(shares) > 60
-    assert all(ranked(urls, key)[0] == ranked(urls[::-1], key)[0] for key in keys)
+    assert all(rank_replicas(urls, key)[0] == rank_replicas(urls[::-1], key)[0] for key in keys)

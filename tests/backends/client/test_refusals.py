@@ -11,9 +11,13 @@ import pytest
 from answering import Answer, Serve
 
 from agentc_backends import clients
-from agentc_backends.agents.recorded.upstream import LeasedModel
-from agentc_backends.clients.errors import ReplyRoomError
-from agentc_backends.clients.refusals import LengthRefusal, length_refusal, read_refusal
+from agentc_backends.agents.recording.relay import LeasedModel
+from agentc_backends.clients.errors import (
+    LengthRefusal,
+    ReplyRoomError,
+    length_refusal,
+    read_refusal,
+)
 
 ASKED = 50
 NONE, SOME = LengthRefusal(False), LengthRefusal(True)

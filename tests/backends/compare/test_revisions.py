@@ -16,7 +16,7 @@ from agentc.run.outcome import tables
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.store.layout import StoreLayout
 from agentc_backends.results.compare.comparison import compare_revisions
-from agentc_backends.statistics.revisions import revision_metrics
+from agentc_backends.statistics.measurements import revision_metrics
 
 FIRST = {"a": [8, 6, None], "b": [4, 4, 2], "c": [None, None], "d": [10, None]}
 LAST = {"a": [3, 3], "b": [2, None, 1, 1], "d": [4], "e": [1]}

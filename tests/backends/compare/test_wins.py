@@ -12,8 +12,7 @@ from tests.backends.judge.test_verdicts import claim, share, verdict
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.results.compare.comparison import compare, wins_of
-from agentc_backends.statistics.printed import wilson
-from agentc_backends.statistics.student import t_quantile
+from agentc_backends.statistics.intervals import t_quantile, wilson
 
 A = {"x": 0.8, "y": 0.7, "z": 0.6}
 B = {"x": 0.7, "y": 0.7, "z": 0.9}

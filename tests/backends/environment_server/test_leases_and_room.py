@@ -15,7 +15,7 @@ from running import PYTHON_PATH, Running, Start
 from tests.support.patience import wait_for
 
 from agentc_backends import clients
-from agentc_backends.clients.leased import LOCAL_RETRY
+from agentc_backends.clients.leases import LOCAL_RETRY
 
 
 def test_a_client_that_is_not_heard_of_loses_its_sessions_and_nobody_elses(start: Start) -> None:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from agentc_backends.agents.evaluate.attempts import best_of, pass_at
+from agentc_backends.agents.evaluate.episode_scores import best_of, pass_at
 
 
 @pytest.mark.parametrize("k", range(1, 8))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.evaluate.loops import LoopRules, actions_of, repeats
+from agentc_backends.agents.evaluate.episode_scores import LoopRules, episode_actions, repeats
 
 RULES: dict[str, Any] = {
     "times": 2,
@@ -55,16 +55,16 @@ def episode(*replies: str) -> dict[str, Any]:
 
 def test_actions_are_compared_and_not_the_thoughts_before_them() -> None:
     row = episode("Thought: first\nAction: look", "Thought: again\nAction: look ")
-    assert actions_of(row, LoopRules(**RULES)) == ["look", "look"]
+    assert episode_actions(row, LoopRules(**RULES)) == ["look", "look"]
 
 
 def test_a_reply_without_an_action_stands_for_itself() -> None:
     row = episode("nonsense", "nonsense", "other")
-    assert actions_of(row, LoopRules(**RULES)) == ["nonsense", "nonsense", "other"]
+    assert episode_actions(row, LoopRules(**RULES)) == ["nonsense", "nonsense", "other"]
 
 
 def test_an_empty_action_is_one_where_whole_replies_are_actions() -> None:
     """The environment is given the empty text both times."""
     rules = LoopRules(**{**RULES, "no_action": "whole_reply", "action_span": "after_last"})
     row = episode("Thought: one\nAction:", "Thought: two\nAction:")
-    assert actions_of(row, rules) == ["", ""]
+    assert episode_actions(row, rules) == ["", ""]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.evaluate.loops import LoopRules
-from agentc_backends.agents.evaluate.metrics import Asked, measure
+from agentc_backends.agents.evaluate.episode_scores import LoopRules
+from agentc_backends.agents.evaluate.metrics import ExtraMetrics, measure
 
 
 def row(task: str, reward: float | None, **changes: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_what_is_asked_for_is_measured_of_each_task() -> None:
     rows += [row("b", r, id=f"b#{n}") for n, r in enumerate((0.0, 0.5, None))]
     metrics = measure(
         rows, 0.95, success_at=1.0, split="test", environment="env", reward_range=(0.0, 1.0),
-        protocol={}, asked=Asked(best_of=(2, 3)),
+        protocol={}, asked=ExtraMetrics(best_of=(2, 3)),
     )  # fmt: skip
     a, b = metrics["tasks"]["a"], metrics["tasks"]["b"]
     assert (a["best_of(2)"], a["pass_at(2)"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
@@ -85,7 +85,7 @@ def test_what_is_asked_for_is_measured_of_each_task() -> None:
 def test_a_measure_that_no_task_has_is_null_and_no_crash() -> None:
     metrics = measure(
         [row("a", 1.0)], 0.95, success_at=None, split="test", environment="env",
-        reward_range=(0.0, 1.0), protocol={}, asked=Asked(best_of=(2,)),
+        reward_range=(0.0, 1.0), protocol={}, asked=ExtraMetrics(best_of=(2,)),
     )  # fmt: skip
     assert metrics["asked"]["best_of(2)"]["mean"] is None
     assert metrics["reward"]["mean"] == 1.0
@@ -103,7 +103,7 @@ def test_loops_are_a_share_of_episodes() -> None:
     metrics = measure(
         [acted("a", "look", "look"), acted("a", "look", "go"), acted("b", "x", "y", "x", "y")],
         0.95, success_at=None, split="test", environment="env", reward_range=(0.0, 1.0),
-        protocol={}, asked=Asked(loops=rules),
+        protocol={}, asked=ExtraMetrics(loops=rules),
     )  # fmt: skip
     assert metrics["tasks"]["a"]["loops"] == 0.5
     assert metrics["asked"]["loops"]["mean"] == 0.75

@@ -16,15 +16,13 @@ from tests.support.built_environment import ROOT, built_python
 from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main
-from agentc_backends.evaluators.common.running import ModelServer
-from agentc_backends.evaluators.common.samples import EvaluatorError
-from agentc_backends.evaluators.inspect_ai.command import (
+from agentc_backends.evaluators.common.evaluator import EvaluatorError, ModelServer
+from agentc_backends.evaluators.inspect_ai.job_inspect import (
     InspectRules,
     inspect_command,
     inspect_variables,
 )
-from agentc_backends.evaluators.inspect_ai.logs import LoggedSample, LoggedTask
-from agentc_backends.evaluators.inspect_ai.results import evaluated
+from agentc_backends.evaluators.inspect_ai.logs import LoggedSample, LoggedTask, evaluation_of_logs
 from agentc_backends.software import INSPECT
 
 FOLDER = Path(__file__).parent
@@ -88,7 +86,7 @@ def log() -> LoggedTask:
 
 
 def test_attempts_are_scored_by_the_measure_asked_for(log: LoggedTask) -> None:
-    found = evaluated([[log], [log]], {"polite": True}, "letter")
+    found = evaluation_of_logs([[log], [log]], {"polite": True}, "letter")
     scores = [(sample.id, sample.attempt, sample.score) for sample in found.samples]
     # C, P, I and N.
     once = [("s0", 1.0), ("s1", 0.5), ("s2", 0.0), ("s3", 0.0)]
@@ -99,28 +97,28 @@ def test_attempts_are_scored_by_the_measure_asked_for(log: LoggedTask) -> None:
 
 
 def test_a_sample_that_its_scorer_left_out_has_no_score(log: LoggedTask) -> None:
-    found = evaluated([[log]], {}, "seldom")
+    found = evaluation_of_logs([[log]], {}, "seldom")
     assert [sample.score for sample in found.samples] == [0.25, None, 0.25, 0.25]
-    assert evaluated([[log]], {}, "parts,length").samples[0].score == 1.0
+    assert evaluation_of_logs([[log]], {}, "parts,length").samples[0].score == 1.0
 
 
 def test_words_are_no_scores(log: LoggedTask) -> None:
     known = r"letter, match, parts,length, parts,yes, seldom$"
     for asked in ("grade", "parts", None):
         with pytest.raises(EvaluatorError, match=known):
-            evaluated([[log]], {}, asked)
+            evaluation_of_logs([[log]], {}, asked)
 
 
 def test_what_is_no_whole_evaluation_is_refused(log: LoggedTask) -> None:
     broken = replace(log, status="error", error="ValueError('boom')")
     with pytest.raises(EvaluatorError, match="graded ended with status error: ValueError"):
-        evaluated([[log], [broken]], {}, "letter")
+        evaluation_of_logs([[log], [broken]], {}, "letter")
     with pytest.raises(EvaluatorError, match="the samples of graded were others"):
-        evaluated([[log], [replace(log, digest="0")]], {}, "letter")
+        evaluation_of_logs([[log], [replace(log, digest="0")]], {}, "letter")
     with pytest.raises(EvaluatorError, match=r"no task takes rude; .* graded: polite"):
-        evaluated([[log]], {"polite": 1, "rude": 1}, "letter")
+        evaluation_of_logs([[log]], {"polite": 1, "rude": 1}, "letter")
     with pytest.raises(EvaluatorError, match="two tasks have one name"):
-        evaluated([[log, log]], {}, "letter")
+        evaluation_of_logs([[log, log]], {}, "letter")
 
 
 @pytest.mark.long

@@ -12,10 +12,12 @@ import pytest
 from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main
-from agentc_backends.evaluators.common.running import ModelServer
-from agentc_backends.evaluators.common.samples import EvaluatorError
-from agentc_backends.evaluators.lm_eval.command import LmEvalRules, lm_eval_command
-from agentc_backends.evaluators.lm_eval.results import read_results
+from agentc_backends.evaluators.common.evaluator import EvaluatorError, ModelServer
+from agentc_backends.evaluators.lm_eval.job_lm_eval import (
+    LmEvalRules,
+    lm_eval_command,
+    read_results,
+)
 
 RECORDED = Path(__file__).parent / "lm_eval_recorded"
 SERVER = ModelServer(url="http://h:1/v1", token="t", model="policy", folder=Path("/model"))

@@ -15,7 +15,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.agents.common.parse import parse_action
+from agentc_backends.agents.common.actions import parse_action
 
 MODULE = "agentc_backends.agents.expert.job_expert"
 ROOT = Path(__file__).parents[3]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from agentc_backends.statistics.passages import (
+    BoundedNumber,
     CurvePoint,
-    KnownWithin,
     count,
     curve_points,
     first_passage,
-    of_one_run,
+    over_one_run,
     over_runs,
     ratio,
 )
@@ -39,12 +39,12 @@ def test_three_points_in_a_row_count_together() -> None:
 def test_what_never_gets_there_is_a_bound() -> None:
     flat = first_passage(curve(*[-20.0] * 10), -17, 0.95)
     assert (flat.at, flat.low, flat.high, flat.end) == (math.inf, 160, math.inf, 160)
-    assert count(flat) == KnownWithin(160, math.inf)
+    assert count(flat) == BoundedNumber(160, math.inf)
     fast = first_passage(curve(-20, -10, -10, -10, -10), -17, 0.95)
     assert fast.at == 48
-    assert ratio(fast, flat) == KnownWithin(0.0, 48 / 160)
-    assert ratio(flat, fast) == KnownWithin(160 / 48, math.inf)
-    assert ratio(flat, flat) == KnownWithin(0.0, math.inf)
+    assert ratio(fast, flat) == BoundedNumber(0.0, 48 / 160)
+    assert ratio(flat, fast) == BoundedNumber(160 / 48, math.inf)
+    assert ratio(flat, flat) == BoundedNumber(0.0, math.inf)
     # Two points are one window.
     assert first_passage(curve(-20, -10), -16, 0.95).at == 32
     with pytest.raises(ValueError, match="without points"):
@@ -72,13 +72,13 @@ def test_limits_of_one_run_are_those_of_its_games() -> None:
     assert held / 400 >= 0.95
     # Limits that say nothing would hold everything.
     assert exact / 400 < 0.1
-    wide = of_one_run(found, found)
+    wide = over_one_run(found, found)
     assert wide.low < 1 < wide.high < 10
     assert wide.method == "games"
 
 
 def test_runs_that_are_all_known_have_students_interval() -> None:
-    found = over_runs([KnownWithin(x, x) for x in (1.0, math.e, math.e**2)], 0.95)
+    found = over_runs([BoundedNumber(x, x) for x in (1.0, math.e, math.e**2)], 0.95)
     # Logarithms 0, 1, 2: mean 1, standard deviation 1, t(.975, 2) = 4.3027.
     assert found.value.low == pytest.approx(math.e)
     off = 4.302653 / math.sqrt(3)
@@ -97,18 +97,18 @@ def test_equal_runs_are_known_no_better_than_their_curves() -> None:
 
 
 def test_bounds_leave_a_median_by_order() -> None:
-    known = [KnownWithin(x, x) for x in (0.1, 0.2, 0.3, 0.4, 0.5)]
-    few = over_runs([*known[:4], KnownWithin(8.0, math.inf)], 0.95)
-    assert (few.value, few.method) == (KnownWithin(0.3, 0.3), "median")
+    known = [BoundedNumber(x, x) for x in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    few = over_runs([*known[:4], BoundedNumber(8.0, math.inf)], 0.95)
+    assert (few.value, few.method) == (BoundedNumber(0.3, 0.3), "median")
     assert (few.low, few.high) == (0, math.inf), "of five runs no order says anything at 95 %"
-    six = over_runs([*known, KnownWithin(8.0, math.inf)], 0.95)
+    six = over_runs([*known, BoundedNumber(8.0, math.inf)], 0.95)
     # 2 / 64 is below 5 %, 2 * 7 / 64 is not: smallest to largest.
     assert (six.low, six.high) == (0.1, math.inf)
-    nine = over_runs([*known, *known[:3], KnownWithin(8.0, math.inf)], 0.95)
+    nine = over_runs([*known, *known[:3], BoundedNumber(8.0, math.inf)], 0.95)
     # 2 * 10 / 512 = 3.9 %: one of each end is left out.
     assert (nine.low, nine.high) == (0.1, 0.5)
-    most = over_runs([KnownWithin(0.0, 0.01)] * 4 + [KnownWithin(0.005, 0.005)] * 2, 0.95)
-    assert (most.value, most.low, most.high) == (KnownWithin(0.0, 0.01), 0.0, 0.01)
+    most = over_runs([BoundedNumber(0.0, 0.01)] * 4 + [BoundedNumber(0.005, 0.005)] * 2, 0.95)
+    assert (most.value, most.low, most.high) == (BoundedNumber(0.0, 0.01), 0.0, 0.01)
 
 
 def test_evaluations_are_the_curve_where_there_are_some() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from agentc_backends.results.judge.rules import NOT_JUDGED, REPRODUCED, WITHIN_NOISE, VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
-from agentc_backends.statistics.pooled import Pooled, pool
 from agentc_backends.statistics.sample import sample
+from agentc_backends.statistics.scores import Pooled, pool
 
 RUNS = 500
 WIDE = (-9.0, 9.0)

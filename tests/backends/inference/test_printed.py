@@ -7,9 +7,13 @@ from statistics import NormalDist
 
 import pytest
 
-from agentc_backends.statistics.printed import Printed, interval_of_difference, wilson
+from agentc_backends.statistics.intervals import (
+    ReportedMean,
+    interval_of_difference,
+    t_quantile,
+    wilson,
+)
 from agentc_backends.statistics.sample import sample
-from agentc_backends.statistics.student import t_quantile
 
 Z = NormalDist().inv_cdf(0.975)
 
@@ -71,5 +75,5 @@ def test_interval_of_a_difference_of_a_known_case() -> None:
 def test_a_printed_share_is_known_to_what_our_own_scores_would_be() -> None:
     """The same mean and n, from tasks or from a paper: one interval."""
     ours = sample([1.0] * 15 + [0.0] * 36, (0.0, 1.0))
-    printed = Printed(mean=15 / 51, n=51, bounds=(0.0, 1.0))
+    printed = ReportedMean(mean=15 / 51, n=51, bounds=(0.0, 1.0))
     assert printed.interval(0.95) == pytest.approx(ours.interval(0.95), abs=1e-9)

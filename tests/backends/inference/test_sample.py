@@ -12,11 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentc_backends.statistics.described import holm
-from agentc_backends.statistics.flips import SignFlips, sign_flips
-from agentc_backends.statistics.restricted import restricted_variance
-from agentc_backends.statistics.sample import FEW, MANY, Sample, rests_on_seen, sample
-from agentc_backends.statistics.student import t_quantile, two_sided
+from agentc_backends.statistics.intervals import t_quantile, two_sided
+from agentc_backends.statistics.sample import (
+    FEW,
+    MANY,
+    Sample,
+    SignFlips,
+    depends_on_seen_range,
+    restricted_variance,
+    sample,
+    sign_flips,
+)
+from agentc_backends.statistics.scores import holm
 
 WHOLE = (-1.0, 1.0)
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
@@ -288,7 +295,7 @@ def test_p_goes_down_without_a_step_as_more_tasks_gain(gain: float) -> None:
 def small_gains(large: int, small: int, n: int, truth: float) -> tuple[bool, bool]:
     """Whether the truth is covered, and whether the output warns."""
     one = differences([1.0] * large + [0.1] * small + [0.0] * (n - large - small))
-    return one.p_value(truth) >= 0.05, one.few or rests_on_seen(one, 0.95)
+    return one.p_value(truth) >= 0.05, one.few or depends_on_seen_range(one, 0.95)
 
 
 @pytest.mark.parametrize(
@@ -317,18 +324,20 @@ def test_small_gains_and_rare_large_ones_are_covered_or_warned_of(
 
 def test_no_warning_where_the_range_was_seen() -> None:
     whole = [1.0] * 20 + [-1.0] * 12 + [0.0] * 19
-    assert not rests_on_seen(differences(whole), 0.95)
+    assert not depends_on_seen_range(differences(whole), 0.95)
     mixed = [1.0, -1.0] + [0.1, 0.25, -0.1] * 20 + [0.0] * 40
-    assert not rests_on_seen(differences(mixed), 0.95)
+    assert not depends_on_seen_range(differences(mixed), 0.95)
     dense = [0.4, -0.3, 0.2, -0.5] * 100
-    assert not rests_on_seen(differences(dense), 0.95), "many that vary tell what the mean can be"
+    assert not depends_on_seen_range(differences(dense), 0.95), (
+        "many that vary tell what the mean can be"
+    )
 
 
 def test_with_the_range_open_it_is_the_test_of_few() -> None:
     values = [0.1] * (MANY + 4) + [0.0] * 20
     one = differences(values)
     assert one.p_value() < 1e-6
-    assert rests_on_seen(one, 0.95)
+    assert depends_on_seen_range(one, 0.95)
     other = one.anywhere()
     assert other.p_value() > 0.01
     assert other.interval(0.95)[0] < one.interval(0.95)[0]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentc_backends.statistics.described import described_difference
-from agentc_backends.statistics.scores import read_scores
+from agentc_backends.statistics.scores import describe_difference, read_scores
 
 WHOLE = (-1.0, 1.0)
 
@@ -21,7 +20,7 @@ def test_equal_means_of_other_attempts_stay_equal() -> None:
     better, same = [1.0] * 4, [0.0] * 35
     one = metrics([*better, *[attempts] * 12, *same])
     scores = read_scores([(one, metrics([*[0.0] * 4, *[others] * 12, *same]))], "reward")
-    told = described_difference(scores, scores.estimate(WHOLE), 0.95)
+    told = describe_difference(scores, scores.estimate(WHOLE), 0.95)
     assert (told["better"], told["worse"], told["equal"]) == (4, 0, 47)
     assert told["few"], "four tasks moved"
     assert told["p_value"] == 0.125
@@ -31,23 +30,23 @@ def test_gains_and_losses_of_seeds_that_cancel_out_are_no_move() -> None:
     runs = [(metrics([after] * 6), metrics([0.6] * 6)) for after in (0.9, 0.3)]
     scores = read_scores(runs, "reward")
     assert scores.over_runs() == [0.0] * 6
-    told = described_difference(scores, scores.estimate(WHOLE), 0.95)
+    told = describe_difference(scores, scores.estimate(WHOLE), 0.95)
     assert (told["mean"], told["equal"]) == (0.0, 6)
 
 
 def test_what_could_have_gone_unseen_is_told_with_the_difference() -> None:
     zero, gains = metrics([0.0] * 100), metrics([0.1] * 40 + [0.0] * 60)
     scores = read_scores([(gains, zero)], "reward")
-    told = described_difference(scores, scores.estimate(WHOLE), 0.95)
+    told = describe_difference(scores, scores.estimate(WHOLE), 0.95)
     other = told["if_unseen"]
     assert other["furthest"] == 0.1
     assert other["low"] < told["low"] <= told["mean"] <= told["high"] <= other["high"]
     assert other["p_value"] > told["p_value"]
     runs = [(gains, zero), (metrics([0.1] * 38 + [0.0] * 60 + [0.1] * 2), zero)]
     pooled = read_scores(runs, "reward")
-    told = described_difference(pooled, pooled.estimate(WHOLE), 0.95)
+    told = describe_difference(pooled, pooled.estimate(WHOLE), 0.95)
     assert told["runs"] == 2
     assert told["if_unseen"]["low"] < told["low"]
     wide = metrics([1.0] * 20 + [0.1] * 20 + [0.0] * 60)
     scores = read_scores([(wide, zero)], "reward")
-    assert described_difference(scores, scores.estimate(WHOLE), 0.95)["if_unseen"] is None
+    assert describe_difference(scores, scores.estimate(WHOLE), 0.95)["if_unseen"] is None

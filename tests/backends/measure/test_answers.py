@@ -13,10 +13,10 @@ from tests.backends.rollout.test_job_rollout import PLACEMENT as ROLLOUT_PLACEME
 from tests.backends.search.test_job_search import CONFIG as SEARCH
 from tests.backends.search.test_job_search import PLACEMENT as SEARCH_PLACEMENT
 
-from agentc_backends.agents.evaluate.loops import LoopRules, actions_of, repeats
-from agentc_backends.agents.evaluate.metrics import Asked, measure
-from agentc_backends.agents.evaluate.protocols import protocols_apart
-from agentc_backends.agents.measure.answers import answer_of, chosen_path
+from agentc_backends.agents.evaluate.episode_scores import LoopRules, episode_actions, repeats
+from agentc_backends.agents.evaluate.metrics import ExtraMetrics, measure
+from agentc_backends.agents.evaluate.protocols import protocol_differences
+from agentc_backends.agents.measure.job_measure import answer_path, search_answer
 
 CONFIG = {
     "answer": "robust_child",
@@ -66,23 +66,23 @@ TREE = {"task_id": "t", "split": "test", "end": "searched", "nodes": NODES}
     ],
 )
 def test_path_of_an_answer(answer: Any, path: list[int]) -> None:
-    assert [each["id"] for each in chosen_path(NODES, answer)] == path
+    assert [each["id"] for each in answer_path(NODES, answer)] == path
 
 
 def test_answer_stands_for_an_episode() -> None:
-    found = answer_of(TREE, "robust_child", 1.0)
+    found = search_answer(TREE, "robust_child", 1.0)
     assert (found["end"], found["reward"], found["success"]) == ("overflow", 0.0, False)
     assert (found["turns"], found["invalid"]) == (4, 1)
-    best = answer_of(TREE, "best_leaf", 1.0)
+    best = search_answer(TREE, "best_leaf", 1.0)
     assert (best["end"], best["reward"], best["turns"]) == ("success", 1.0, 2)
-    assert answer_of(TREE, "max_child", 2.0)["end"] == "failure"
-    nothing = answer_of({**TREE, "nodes": [node(0, None, 0.0, 0, 0.0)]}, "best_leaf", 1.0)
+    assert search_answer(TREE, "max_child", 2.0)["end"] == "failure"
+    nothing = search_answer({**TREE, "nodes": [node(0, None, 0.0, 0, 0.0)]}, "best_leaf", 1.0)
     assert (nothing["end"], nothing["turns"]) == ("limit", 0)
 
 
 def test_broken_tree_is_an_error_and_no_zero() -> None:
     broken = {**TREE, "task_id": "u", "end": "error"}
-    rows = [answer_of(each, "max_child", 1.0) for each in (TREE, broken)]
+    rows = [search_answer(each, "max_child", 1.0) for each in (TREE, broken)]
     metrics = measure(
         rows, 0.95, success_at=None, split="test", environment="e", reward_range=[0, 1], protocol={}
     )
@@ -139,9 +139,9 @@ def test_trajectories_are_measured_as_an_evaluation_measures_them(
 def test_comparison_says_that_a_search_is_no_episode() -> None:
     search = {"protocol": {"answer": "best_leaf", "samples_per_task": 9.0}}
     greedy = {"protocol": {"attempts": 1, "max_turns": 10}}
-    said = protocols_apart(search, greedy)
+    said = protocol_differences(search, greedy)
     assert said == "one is the answer of a search (`best_leaf`), the other an episode of its policy"
-    assert protocols_apart(search, search) is None
+    assert protocol_differences(search, search) is None
 
 
 def test_best_of_and_loops_are_measured_as_an_evaluation_measures_them(
@@ -163,7 +163,7 @@ def test_best_of_and_loops_are_measured_as_an_evaluation_measures_them(
     about = {n: CONFIG[n] for n in ("success_at", "environment", "reward_range")}
     expected = measure(
         rollout.rows("trajectories.jsonl"), 0.95, split="train", protocol={},
-        asked=Asked(best_of=(1, 2), loops=LoopRules(**loops)), **about,
+        asked=ExtraMetrics(best_of=(1, 2), loops=LoopRules(**loops)), **about,
     )  # fmt: skip
     assert metrics == json.loads(json.dumps(expected))
     assert {"best_of(1)", "pass_at(1)", "best_of(2)", "pass_at(2)"} < set(metrics["asked"])
@@ -184,8 +184,8 @@ def test_loops_of_an_answer_are_of_the_actions_of_its_path() -> None:
         {**node(3, 2, 1.0, 1, 1.0), "reply": "hm", "action": ""},
     ]
     given = [{"reply": "Action: look", "action": "look", "observation": "o", "reward": 0.0}]
-    found = answer_of(
+    found = search_answer(
         {**TREE, "nodes": nodes, "prefix": given, "origin": {"turns": 1}}, "robust_child", 1.0
     )
-    assert actions_of(found, rules) == ["look", "look", "hm", "hm"]
-    assert repeats(actions_of(found, rules), rules) == {1: 2}
+    assert episode_actions(found, rules) == ["look", "look", "hm", "hm"]
+    assert repeats(episode_actions(found, rules), rules) == {1: 2}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.common.advantage import advantage, recorded, rewarded_turn, valued_turn
+from agentc_backends.agents.common.critic_scores import advantage
+from agentc_backends.agents.rank.turns import rewarded_turn, sampler_scores, valued_turn
 from agentc_backends.data.ranked.pairs import ascending, halves
 
 # (critic | reference) log-probabilities of the tokens of four candidates of one turn.
@@ -54,7 +55,7 @@ def turn() -> dict[str, Any]:
 
 def test_what_the_sampler_recorded_can_be_the_reference() -> None:
     critic = {"end": "scored", "scores": [scored(ours) for ours, _ in TOKENS.values()]}
-    found = rewarded_turn(turn(), critic, recorded(turn()), "turn")
+    found = rewarded_turn(turn(), critic, sampler_scores(turn()), "turn")
     assert [c["advantage"] for c in found["candidates"]] == pytest.approx([1 / 3, 0.175, -1, 0.1])
     assert found["spread"] == pytest.approx(4 / 3)
     assert found["candidates"][1]["reference"] == {"sum": -0.75, "n": 2}
@@ -62,7 +63,7 @@ def test_what_the_sampler_recorded_can_be_the_reference() -> None:
 
 @pytest.mark.parametrize("lost", ["critic", "reference"])
 def test_a_turn_that_one_model_could_not_score_has_no_candidates(lost: str) -> None:
-    rows = {"critic": recorded(turn()), "reference": recorded(turn())}
+    rows = {"critic": sampler_scores(turn()), "reference": sampler_scores(turn())}
     rows[lost] = {"end": "overflow", "scores": []}
     found = rewarded_turn(turn(), rows["critic"], rows["reference"], "turn")
     assert (found["candidates"], found["candidates_unique"], found["end"]) == ([], 0, "overflow")

@@ -12,7 +12,7 @@ from tests.backends.conftest import Start, Started
 from tests.support.patience import wait_for
 
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
-from agentc_backends.agents.common.advantage import valued_turn
+from agentc_backends.agents.rank.turns import valued_turn
 
 REFERENCE = "agentc_backends.agents.rank.job_reference"
 RANK = "agentc_backends.agents.rank.job_rank"

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.common.advantage import recorded, rewarded_turn
-from agentc_backends.agents.common.score import turn_scores
-from agentc_backends.agents.common.shown import CandidatePrompt
+from agentc_backends.agents.common.critic_scores import CandidatePrompt, score_turn
+from agentc_backends.agents.rank.turns import rewarded_turn, sampler_scores
 
 
 class Scorer:
@@ -35,7 +34,7 @@ def test_only_an_end_of_the_models_own_is_left_out(
 ) -> None:
     turn = {"id": "t#0@0", "task_id": "t", "candidates": [{"tokens": [10, 11, 99], **ended}]}
     for span, wanted in (("reply", reply), ("published", published)):
-        row = asyncio.run(turn_scores(turn, CandidatePrompt([]), span, Scorer()))  # type: ignore[arg-type]
+        row = asyncio.run(score_turn(turn, CandidatePrompt([]), span, Scorer()))  # type: ignore[arg-type]
         assert row["scores"][0]["sum"] == -wanted
 
 
@@ -44,7 +43,7 @@ def test_a_text_before_the_first_token_shifts_no_span() -> None:
     for span in ("reply", "published"):
         sums = []
         for opening in ("", "text"):
-            row = asyncio.run(turn_scores(turn, CandidatePrompt([], opening), span, Scorer()))  # type: ignore[arg-type]
+            row = asyncio.run(score_turn(turn, CandidatePrompt([], opening), span, Scorer()))  # type: ignore[arg-type]
             sums.append(row["scores"][0])
         assert sums[0] == sums[1]
 
@@ -67,6 +66,6 @@ def test_the_released_ranking_is_the_critics_published_span_less_the_samplers_ow
     """The sampler's (C, D, end) are (-1.5, -2.5, -0.5)."""
     candidate = {"text": "CD", "tokens": [10, 11, 99], "logprob_sum": -4.5, "logprob_n": 3}
     turn = {"id": "t#0@0", "task_id": "t", "end": "sampled", "candidates": [candidate]}
-    critic = asyncio.run(turn_scores(turn, CandidatePrompt([]), "published", Released()))  # type: ignore[arg-type]
-    ranked = rewarded_turn(turn, critic, recorded(turn), normalisation)
+    critic = asyncio.run(score_turn(turn, CandidatePrompt([]), "published", Released()))  # type: ignore[arg-type]
+    ranked = rewarded_turn(turn, critic, sampler_scores(turn), normalisation)
     assert ranked["candidates"][0]["advantage"] == pytest.approx(advantage, abs=1e-6)

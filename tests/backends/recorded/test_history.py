@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
-from agentc_backends.agents.recorded.exchange import Exchange, Message
-from agentc_backends.agents.recorded.history import Unproved
+from agentc_backends.agents.recording.exchange import Exchange, Message
+from agentc_backends.agents.recording.proof import ProvedConversation, Unproved, rebuild
 from agentc_backends.data.chat.tool_calls import call_text, plain_messages
 
 _OPEN = {"system": 1, "user": 2, "assistant": 3}
@@ -60,7 +59,7 @@ def exchange(messages: Sequence[Message], text: str, **told: Any) -> Exchange:
 
 
 def row(*exchanges: Exchange) -> ProvedConversation | Unproved:
-    return asyncio.run(rebuilt(exchanges, tokenize))
+    return asyncio.run(rebuild(exchanges, tokenize))
 
 
 def reason(*exchanges: Exchange) -> str:
@@ -174,7 +173,7 @@ def test_a_stop_text_whose_beginning_a_server_cannot_tell_is_refused() -> None:
 
     drawn = (*map(ord, "look\nObs"),)
     stopped = exchange(FIRST, "look", token_ids=drawn, stopped_by="\nObs")
-    found = asyncio.run(rebuilt([stopped], only_ended))
+    found = asyncio.run(rebuild([stopped], only_ended))
     assert isinstance(found, Unproved)
     assert found.reason == "retokenised"
 

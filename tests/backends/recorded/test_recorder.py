@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.backends.recorded.cut_streams import cut_once
 
-from agentc_backends.agents.command.door import Door, DoorEpisode
+from agentc_backends.agents.command.play import Door, DoorEpisode
 from agentc_backends.agents.common.seeds import turn_seed
-from agentc_backends.agents.recorded.exact import ProvedConversation, rebuilt
-from agentc_backends.agents.recorded.recorder import Recorder, recording
-from agentc_backends.clients.leased import chat_client
+from agentc_backends.agents.recording.proof import ProvedConversation, rebuild
+from agentc_backends.agents.recording.recorder import Recorder, open_recorder
+from agentc_backends.clients.leases import chat_client
 from agentc_backends.http_library import httpx2
 
 RULES = [
@@ -37,7 +37,7 @@ def scripted(start: Any) -> Any:
 def played(lease: dict[str, Any], work: Work) -> Any:
     async def playing() -> Any:
         async with (
-            recording(lease, DECODE, concurrency=4) as recorder,
+            open_recorder(lease, DECODE, concurrency=4) as recorder,
             httpx2.AsyncClient(base_url=recorder.url, trust_env=False) as client,
         ):
             return await work(recorder, client)
@@ -86,7 +86,7 @@ def test_an_episode_is_recorded_and_proved(scripted: Any, stream: bool) -> None:
                 assert ended
                 return await server.tokenize(messages, add_generation_prompt=False)
 
-            return session, talk, alone, await rebuilt(session.exchanges, tokenize)
+            return session, talk, alone, await rebuild(session.exchanges, tokenize)
 
     session, talk, alone, found = played(scripted.lease, work)
     # Drawn by the stage's seed, whatever the program says.
@@ -145,7 +145,7 @@ def test_half_of_a_character_is_refused_by_the_recorder_and_the_door(scripted: A
 
     async def playing() -> list[int]:
         async with (
-            recording(scripted.lease, DECODE, concurrency=4, routes=door.routes()) as recorder,
+            open_recorder(scripted.lease, DECODE, concurrency=4, routes=door.routes()) as recorder,
             httpx2.AsyncClient(base_url=recorder.url, trust_env=False) as client,
         ):
             door.recorder = recorder
@@ -239,7 +239,7 @@ def test_a_stream_that_was_cut_off_is_no_reply(scripted: Any, who: str, then: st
     async def work() -> Any:
         async with (
             cut_once(scripted.lease["url"], close=who == "server") as url,
-            recording({**scripted.lease, "url": url}, DECODE, concurrency=4) as recorder,
+            open_recorder({**scripted.lease, "url": url}, DECODE, concurrency=4) as recorder,
             httpx2.AsyncClient(base_url=recorder.url, trust_env=False) as client,
         ):
             session = recorder.open(seed=7)

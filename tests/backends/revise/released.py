@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.common.episode import Reply
-from agentc_backends.agents.revise.rules import Bars, JudgeRules, ReviseRules, SignalRules
-from agentc_backends.agents.revise.thoughts import THOUGHTS
-from agentc_backends.agents.revise.trees import Message, RevisionTree, read_trees
+from agentc_backends.agents.revise.backend import THOUGHTS
+from agentc_backends.agents.revise.pairs import Message, RevisionTree, read_trees
+from agentc_backends.agents.revise.rules import (
+    JudgeRules,
+    ReviseRules,
+    RewardThresholds,
+    SignalRules,
+)
 
 FIXTURES = Path(__file__).resolve().parents[4] / "shared/data/agent_r_fixtures"
 
@@ -150,7 +155,7 @@ def rules(
 ) -> ReviseRules:
     values: dict[str, Any] = {
         "parts": tuple(parts),
-        "bars": Bars(alpha=alpha, alpha_is=alpha_is, beta=beta, beta_is=beta_is),
+        "bars": RewardThresholds(alpha=alpha, alpha_is=alpha_is, beta=beta, beta_is=beta_is),
         "signal": signals or signal(),
         "best_reward": 1.0,
         "dedup_good": True,

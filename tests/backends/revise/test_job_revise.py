@@ -14,8 +14,8 @@ from tests.backends.revise.released import grown, node, recorded_row
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.agents.revise.thoughts import THOUGHTS
-from agentc_backends.statistics.measured import read_metrics
+from agentc_backends.agents.revise.backend import THOUGHTS
+from agentc_backends.statistics.measurements import read_metrics
 
 MODULE = "agentc_backends.agents.revise.job_revise"
 PLACEMENT = {"concurrency": 8, "error_budget": 0.0}

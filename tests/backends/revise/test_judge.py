@@ -20,9 +20,8 @@ from tests.backends.revise.released import (
 from agentc_backends.agents.common.episode import Reply
 from agentc_backends.agents.common.failures import ServerLostError
 from agentc_backends.agents.common.journal import Journal
-from agentc_backends.agents.revise.judge import OPENING, Cut, Judge, question
-from agentc_backends.agents.revise.trees import Message, RevisionTree
-from agentc_backends.agents.revise.verdicts import strict_verdict
+from agentc_backends.agents.revise.judge import OPENING, Cut, Judge, question, strict_verdict
+from agentc_backends.agents.revise.pairs import Message, RevisionTree
 from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 BAD = "It is of no use.\nJudgement: Bad"

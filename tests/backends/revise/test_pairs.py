@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 from tests.backends.revise.released import grown, node, rules, signal, tree_of, wide_row
 
-from agentc_backends.agents.revise.pairs import PairSpace, TreePairs, drawn_pairs, permuted
-from agentc_backends.agents.revise.rules import Bars
-from agentc_backends.agents.revise.trees import RevisionTree
+from agentc_backends.agents.revise.pairs import (
+    PairSpace,
+    RevisionTree,
+    TreePairs,
+    draw_pairs,
+    permutation,
+)
+from agentc_backends.agents.revise.rules import RewardThresholds
 
 
-def by_definition(tree: RevisionTree, bars: Bars) -> list[tuple[int, int]]:
+def by_definition(tree: RevisionTree, bars: RewardThresholds) -> list[tuple[int, int]]:
     leaves = tree.leaves
     return [
         (good, bad)
@@ -35,7 +40,7 @@ def by_definition(tree: RevisionTree, bars: Bars) -> list[tuple[int, int]]:
 def test_the_pairs_are_those_of_the_definition(
     alpha: float, beta: float, alpha_is: Any, beta_is: Any
 ) -> None:
-    bars = Bars(alpha=alpha, alpha_is=alpha_is, beta=beta, beta_is=beta_is)
+    bars = RewardThresholds(alpha=alpha, alpha_is=alpha_is, beta=beta, beta_is=beta_is)
     source = random.Random(0)
     for leaves in (0, 1, 2, 7, 40):
         nodes = [node(0, None)]
@@ -76,15 +81,15 @@ def test_a_cap_draws_evenly_and_every_time_the_same() -> None:
 def test_a_wanted_number_is_drawn_from_all_trees() -> None:
     trees = [TreePairs(tree_of(wide_row(30, f"t{n}")), rules(alpha=0.5)) for n in range(20)]
     settings = rules(alpha=0.5, max_revision=100)
-    drawn = list(islice(drawn_pairs(trees, "direct", settings), 100))
+    drawn = list(islice(draw_pairs(trees, "direct", settings), 100))
     assert len({pair.name for pair in drawn}) == 100
     assert len(Counter(pair.tree.name for pair in drawn)) > 15
 
 
 def test_numbers_in_random_order_are_all_of_them_once() -> None:
     for total in (0, 1, 2, 17):
-        assert sorted(permuted(total, random.Random(total))) == list(range(total))
-    firsts = Counter(next(permuted(4, random.Random(seed))) for seed in range(4000))
+        assert sorted(permutation(total, random.Random(total))) == list(range(total))
+    firsts = Counter(next(permutation(4, random.Random(seed))) for seed in range(4000))
     assert all(800 < count < 1200 for count in firsts.values())
 
 

@@ -23,12 +23,10 @@ from tests.backends.revise.released import (
 )
 
 from agentc_backends.agents.common.journal import Journal
-from agentc_backends.agents.revise.collect import collect
-from agentc_backends.agents.revise.counts import RevisionCounts
-from agentc_backends.agents.revise.judge import Cut, Judge
+from agentc_backends.agents.revise.collect import RevisionCounts, collect
+from agentc_backends.agents.revise.judge import Cut, Judge, published_verdict
 from agentc_backends.agents.revise.pairs import Pair
 from agentc_backends.agents.revise.splice import shared_length
-from agentc_backends.agents.revise.verdicts import published_verdict
 
 PUBLISHED = signal(draw="published")
 

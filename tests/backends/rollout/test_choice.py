@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from agentc_backends.agents.common.critic_scores import CriticNotes, critic_prompts
 from agentc_backends.agents.common.episode import Reply, ReplyChoice
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompts import Message
 from agentc_backends.agents.common.seeds import draw_seed
-from agentc_backends.agents.common.shown import CriticNotes, shown_to_critic
 from agentc_backends.agents.rollout.choice import Chooser, choice_facts
 from agentc_backends.clients.errors import (
     BadRequestError,
@@ -95,7 +95,7 @@ def chosen(
         policy=drawing,
         critic=judge,
         reference=against,
-        shown=shown_to_critic(notes, [hidden]),
+        shown=critic_prompts(notes, [hidden]),
         normalisation=normalisation,
         candidates=len(replies),
     )

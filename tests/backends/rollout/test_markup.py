@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agentc_backends.agents.common.actions import ACTION_SPANS, last_line, parse_action
 from agentc_backends.agents.common.episode import EpisodeRules
-from agentc_backends.agents.common.parse import ACTION_SPANS, last_line, parse_action
-from agentc_backends.agents.common.prompt import EpisodePrompt
-from agentc_backends.agents.rollout.turns import TurnRules, action_of
+from agentc_backends.agents.common.prompts import EpisodePrompt
+from agentc_backends.agents.rollout.play import TurnRules, turn_action
 
 WRAPPED = (
     "**Thought:** it is open.\n**Action:** {}",
@@ -192,7 +192,7 @@ def test_a_reply_that_is_an_action_as_a_whole_is_clean_too(reply: str, action: s
         max_turns=1, on_invalid="observe", on_overflow="end", invalid_message="",
         action_span="after_last", action_space="optional", no_action="whole_reply",
     )  # fmt: skip
-    assert action_of(rules, turns, reply) == action
+    assert turn_action(rules, turns, reply) == action
 
 
 def test_the_last_line_is_clean_too() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.common.parse import parse_action, without_turn_numbers
-from agentc_backends.agents.common.prompt import EpisodePrompt, reply_text
+from agentc_backends.agents.common.actions import parse_action, without_turn_numbers
+from agentc_backends.agents.common.prompts import EpisodePrompt, reply_text
 
 
 @pytest.mark.parametrize(

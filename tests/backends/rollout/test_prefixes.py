@@ -19,7 +19,7 @@ from tests.backends.search.test_job_search import PLACEMENT as SEARCH_PLACEMENT
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.agents.common.connect import connect
-from agentc_backends.agents.common.episode import Reply
+from agentc_backends.agents.common.episode import Reply, prefix_attempts, read_rules
 from agentc_backends.agents.common.prefixes import (
     CutRules,
     Prefix,
@@ -28,10 +28,8 @@ from agentc_backends.agents.common.prefixes import (
     cut_sources,
     read_sources,
 )
-from agentc_backends.agents.common.prompt import Message
-from agentc_backends.agents.common.tasks import attempts_behind, read_rules
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.common.prompts import Message
+from agentc_backends.agents.rollout.play import TurnRules, play
 
 CUT = {"cut": "every", "shortest": 1, "longest": None, "max_reward": None, "counted": True}
 BEHIND = {
@@ -109,13 +107,13 @@ def test_seeds_rest_on_the_prefix_and_numbers_count_within_the_task() -> None:
     sources = [source("a", 3, task_id="t"), source("b", 3, task_id="u"), source("c", 3)]
     tasks = ["u", "t"]
     found = cut_sources(sources, rules(), tasks, Counter())
-    attempts = attempts_behind(found, tasks, 2, seed=7)
+    attempts = prefix_attempts(found, tasks, 2, seed=7)
     assert [each.id for each in attempts] == [
         *("u#0", "u#1", "u#2", "u#3"),
         *(f"t#{number}" for number in range(8)),
     ]
     seeds = {(a.prefix.source.id, a.prefix.length): a.seed for a in attempts if a.prefix}
-    alone = attempts_behind(
+    alone = prefix_attempts(
         cut_sources([source("c", 3)], rules(), ["t"], Counter()), ["t"], 2, seed=7
     )
     assert {("c", a.prefix.length): a.seed for a in alone if a.prefix}.items() <= seeds.items()
@@ -167,7 +165,7 @@ def test_expert_goes_on_from_each_of_its_own_prefixes(expert: Any, tmp_path: Pat
             tasks = list(dict.fromkeys(row["task_id"] for row in rows))
             prefixes = cut_sources(sources, rules(shortest=0), tasks, Counter())
             known = {row["id"]: row for row in rows}
-            for attempt in attempts_behind(prefixes, tasks, 1, seed=0):
+            for attempt in prefix_attempts(prefixes, tasks, 1, seed=0):
                 assert attempt.prefix is not None
                 whole, given = known[attempt.prefix.source.id], attempt.prefix.length
                 replies = [t.reply for t in attempt.prefix.source.turns]

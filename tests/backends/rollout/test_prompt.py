@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.common.prompt import PromptError, opening, read_prompt
+from agentc_backends.agents.common.prompts import PromptError, opening_messages, read_prompt
 
 EXAMPLE = [
     {"role": "user", "content": "t"},
@@ -27,7 +27,7 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def laid_out(**changes: Any) -> list[tuple[str, str]]:
-    messages = opening(read_prompt(config(**changes)), "TASK")
+    messages = opening_messages(read_prompt(config(**changes)), "TASK")
     return [(message["role"][0], message["content"]) for message in messages]
 
 
@@ -59,8 +59,8 @@ def test_a_system_message_comes_before_all_others() -> None:
 
 def test_an_episode_never_changes_the_prompt_object() -> None:
     prompt = read_prompt(config(acknowledgement=None))
-    opening(prompt, "one")[0]["content"] += " spoiled"
-    assert opening(prompt, "two")[0]["content"] == "INST\n\nt"
+    opening_messages(prompt, "one")[0]["content"] += " spoiled"
+    assert opening_messages(prompt, "two")[0]["content"] == "INST\n\nt"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,12 @@ from tests.backends.rollout.test_job_rollout import CONFIG, MODULE, PLACEMENT
 from tests.backends.rollout.test_turns import Script, World, played, rules, turns
 
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.agents.common.prompt import agent_message, opening, read_prompt, reply_text
+from agentc_backends.agents.common.prompts import (
+    agent_message,
+    opening_messages,
+    read_prompt,
+    reply_text,
+)
 from agentc_backends.clients import EnvironmentCalls, EnvironmentClient
 from agentc_backends.environments.server.inside import InsideEnvironment
 
@@ -97,7 +102,7 @@ def test_later_turns_see_what_follows_the_marker() -> None:
 
 
 def test_an_instruction_of_the_system_stands_before_the_task() -> None:
-    messages = opening(prompt(), "TASK")
+    messages = opening_messages(prompt(), "TASK")
     assert messages == [
         {"role": "system", "content": "Ask, then answer."},
         {"role": "user", "content": "TASK"},

@@ -14,9 +14,8 @@ from tests.backends.rollout.test_job_rollout import CONFIG, MODULE, PLACEMENT
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.contracts.row_contracts import message_findings
-from agentc_backends.agents.common.functions import ACT
-from agentc_backends.agents.common.parse import parse_action
-from agentc_backends.agents.common.prompt import EpisodePrompt, opening, reply_text
+from agentc_backends.agents.common.actions import parse_action
+from agentc_backends.agents.common.prompts import ACT, EpisodePrompt, opening_messages, reply_text
 
 PROMPT = EpisodePrompt("Craft.", None, (), "tools", observation_prefix="")
 CALL = reply_text(PROMPT, "get 1 oak log")
@@ -57,7 +56,7 @@ def test_what_is_no_call_of_the_function_is_no_action(reply: str) -> None:
 
 
 def test_functions_open_the_conversation() -> None:
-    first, task = opening(PROMPT, "TASK")
+    first, task = opening_messages(PROMPT, "TASK")
     assert first == {"role": "system", "content": "", "tools": [ACT]}
     assert task == {"role": "user", "content": "Craft.\n\nTASK"}
 

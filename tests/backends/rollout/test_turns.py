@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Reply, Step
-from agentc_backends.agents.common.prompt import EpisodePrompt, Message
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.common.prompts import EpisodePrompt, Message
+from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.clients.errors import ContextOverflowError
 
 ATTEMPT = Attempt(position=0, task_id="t", number=0, seed=1, prompt_seed=0)

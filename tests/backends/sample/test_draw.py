@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.sample.draw import SampleRules, drawn_turns
+from agentc_backends.agents.sample.candidates import SampleRules, draw_turns
 
 
 def rules(**changes: Any) -> SampleRules:
@@ -38,7 +38,7 @@ ROWS = [
 
 
 def taken(**changes: Any) -> list[str]:
-    turns, _ = drawn_turns([ROWS], rules(**changes))
+    turns, _ = draw_turns([ROWS], rules(**changes))
     return [turn.id for turn in turns]
 
 
@@ -53,7 +53,7 @@ def test_a_hash_draws_by_seed_and_name_and_never_by_place() -> None:
     some = taken(fraction=0.5)
     assert len(some) == 5
     assert some != taken(fraction=0.5, seed=1)
-    turned, _ = drawn_turns([ROWS[::-1]], rules(fraction=0.5))
+    turned, _ = draw_turns([ROWS[::-1]], rules(fraction=0.5))
     assert sorted(turn.id for turn in turned) == sorted(some)
     # A larger share holds the smaller one.
     assert set(some) < set(taken(fraction=0.8))

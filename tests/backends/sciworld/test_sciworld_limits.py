@@ -14,8 +14,8 @@ from tests.backends.sciworld.test_sciworld_simulator import Server
 
 from agentc_backends.agents.common.connect import AgentGymWorld
 from agentc_backends.agents.common.episode import Attempt, Reply
-from agentc_backends.agents.common.prompt import Message
-from agentc_backends.agents.rollout.episode import play
+from agentc_backends.agents.common.prompts import Message
+from agentc_backends.agents.rollout.play import play
 from agentc_backends.clients import EnvironmentClient
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ from typing import Any
 from tests.backends.inside.test_same_results import inside
 
 from agentc_backends.agents.common.episode import EpisodeRules, Reply, Step
-from agentc_backends.agents.common.prompt import EpisodePrompt, Message
-from agentc_backends.agents.search.grow import ReachRules, SearchRules, TreeSearch
-from agentc_backends.agents.search.root import TreeRoot, roots_at
+from agentc_backends.agents.common.prompts import EpisodePrompt, Message
+from agentc_backends.agents.search.tree import TreeRoot, task_roots
+from agentc_backends.agents.search.tree_search import ReachRules, SearchRules, TreeSearch
 from agentc_backends.clients.errors import ContextOverflowError
 
 EPISODE = EpisodeRules(
@@ -152,7 +152,7 @@ async def grown(
 ) -> dict[str, Any]:
     """The row of one tree."""
     rules = rules or search_rules()
-    [start] = roots_at([task_id], rules.seed, rules.tie_seed, 0)
+    [start] = task_roots([task_id], rules.seed, rules.tie_seed, 0)
     growth = TreeSearch(episode, rules, root or start)
     return await growth.run(script, world, how or reach_rules())
 

@@ -10,7 +10,7 @@ import pytest
 from tests.backends.search.scripted import Script, Toy, ToySession, grown, reach_rules, search_rules
 
 from agentc_backends.agents.common.episode import Step
-from agentc_backends.agents.search.reach import MismatchError
+from agentc_backends.agents.search.navigator import MismatchError
 from agentc_backends.clients.errors import InfrastructureError
 
 WIDE = [f"r{n}" for n in range(400)]

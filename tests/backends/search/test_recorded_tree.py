@@ -15,7 +15,7 @@ from tests.backends.search.scripted import EPISODE, grown, reach_rules, search_r
 
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import Reply
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompts import Message
 
 RECORDED = Path(__file__).parents[4] / "shared/data/agent_r_fixtures/textcraft_mcts_tree.json"
 RECORDING_TIES = 0

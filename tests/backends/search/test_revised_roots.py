@@ -29,10 +29,10 @@ from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import Reply
 from agentc_backends.agents.common.prefixes import Prefix, read_sources
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompts import Message
 from agentc_backends.agents.revise.judge import question
-from agentc_backends.agents.revise.trees import read_trees
-from agentc_backends.agents.search.root import roots_behind
+from agentc_backends.agents.revise.pairs import read_trees
+from agentc_backends.agents.search.tree import prefix_roots
 
 CUT = {"cut": "every", "shortest": 1, "longest": None, "max_reward": None, "counted": True}
 BEHIND = {**{n: v for n, v in CONFIG.items() if n != "prompt_seed"}, "prefix": CUT, "depth": 6}
@@ -79,7 +79,7 @@ def grown_behind(expert: Any, tmp_path: Path) -> Path:
                     Rest(row), servers.world, rules=search_rules(depth=8, iterations=4), root=root,
                     episode=replace(EPISODE, prompt=prompt),
                 )
-                for root in roots_behind(prefixes, 0, 0, counted=False)
+                for root in prefix_roots(prefixes, 0, 0, counted=False)
             ]  # fmt: skip
 
     folder = tmp_path / "grown"

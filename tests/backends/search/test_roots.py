@@ -28,7 +28,7 @@ from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.contracts.tree_contracts import tree_findings
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.prefixes import Prefix, PrefixSource, PrefixTurn
-from agentc_backends.agents.search.root import TreeRoot, roots_behind
+from agentc_backends.agents.search.tree import TreeRoot, prefix_roots
 
 CUT = {"cut": "every", "shortest": 1, "longest": None, "max_reward": None, "counted": True}
 BEHIND = {**{n: v for n, v in CONFIG.items() if n != "prompt_seed"}, "prefix": CUT, "depth": 6}
@@ -46,7 +46,7 @@ def turn(action: str, shown: str, reward: float = 0.0) -> PrefixTurn:
 
 
 def behind(*turns: PrefixTurn, counted: bool = False) -> TreeRoot:
-    [root] = roots_behind([Prefix(source(*turns), len(turns))], 0, 0, counted=counted)
+    [root] = prefix_roots([Prefix(source(*turns), len(turns))], 0, 0, counted=counted)
     return root
 
 
@@ -169,10 +169,10 @@ def test_a_given_reply_without_an_action_stays_what_it_was() -> None:
 
 def test_trees_behind_one_trajectory_draw_differently() -> None:
     whole = source(turn("c", "c"), turn("d", "c d"), name="s")
-    roots = roots_behind([Prefix(whole, 1), Prefix(whole, 2)], 7, 0, counted=True)
+    roots = prefix_roots([Prefix(whole, 1), Prefix(whole, 2)], 7, 0, counted=True)
     assert [root.id for root in roots] == ["task#0", "task#1"]
     assert len({root.seed for root in roots} | {root.tie_seed for root in roots}) == 4
-    [alone] = roots_behind([Prefix(whole, 2)], 7, 0, counted=True)
+    [alone] = prefix_roots([Prefix(whole, 2)], 7, 0, counted=True)
     assert (alone.seed, alone.tie_seed) == (roots[1].seed, roots[1].tie_seed)
 
 

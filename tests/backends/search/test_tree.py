@@ -23,8 +23,7 @@ from tests.backends.search.scripted import (
 
 from agentc.runtime.contracts.tree_contracts import tree_findings
 from agentc_backends.agents.common.episode import Step
-from agentc_backends.agents.common.functions import ACT
-from agentc_backends.agents.common.prompt import reply_text
+from agentc_backends.agents.common.prompts import ACT, reply_text
 from agentc_backends.agents.search.tree import Tree, uct
 from agentc_backends.clients.errors import ContextOverflowError
 

@@ -24,8 +24,12 @@ from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variabl
 
 from agentc.backend_api import OptionView, ServerBackend, SoftwareEnvironment
 from agentc_backends import clients
-from agentc_backends.agents.common.functions import action_call
-from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
+from agentc_backends.agents.common.prompts import (
+    EpisodePrompt,
+    action_call,
+    observation_message,
+    opening_messages,
+)
 from agentc_backends.data.chat.tool_calls import call_text
 from agentc_backends.servers.scripted.backend import BACKEND as SCRIPTED
 from agentc_backends.servers.transformers.backend import BACKEND as TRANSFORMERS
@@ -99,7 +103,7 @@ json.dump(load_encoder(Path(sys.argv[1])).encode_prompt(json.load(sys.stdin)), s
 async def shows_what_is_trained(url: str, model: Path, *, vllm: bool) -> None:
     """Under `reply_format: tools`, by the model's own template, which renders functions."""
     prompt = EpisodePrompt("Craft.", None, (), "tools", "Be brief.", observation_prefix="")
-    messages = opening(prompt, GOAL)
+    messages = opening_messages(prompt, GOAL)
     messages.append({"role": "assistant", "content": "I look.\n" + action_call("inventory")})
     messages.append(observation_message("", "Inventory: nothing", prompt.answered_by))
     python = vllm_python() if vllm else built_python(STRUCTURED)

@@ -16,8 +16,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from agentc_backends.agents.common.functions import ACT, action_call
-from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
+from agentc_backends.agents.common.prompts import (
+    ACT,
+    EpisodePrompt,
+    action_call,
+    observation_message,
+    opening_messages,
+)
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.tool_calls import TemplateTools, in_plain_text, request_of
 from agentc_backends.servers.vllm import gate
@@ -126,7 +131,7 @@ def test_what_is_nested_too_deeply_is_refused(asked: TestClient) -> None:
 def played() -> list[dict[str, Any]]:
     """An episode of `reply_format: tools`, which waits for its second reply."""
     prompt = EpisodePrompt("Craft.", None, (), "tools", "Be brief.", observation_prefix="")
-    messages = opening(prompt, "Goal: craft oak planks.")
+    messages = opening_messages(prompt, "Goal: craft oak planks.")
     messages.append({"role": "assistant", "content": action_call("inventory")})
     messages.append(observation_message("", "Inventory: nothing", prompt.answered_by))
     return messages

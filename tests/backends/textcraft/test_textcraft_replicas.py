@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.clients import EnvironmentCalls, InfrastructureError
-from agentc_backends.clients.leased import environment_client
+from agentc_backends.clients.leases import environment_client
 
 TOKEN = "a-token"
 

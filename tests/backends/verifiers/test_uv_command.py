@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc_backends.agents.verifiers.uv_command import lacking, main
+from agentc_backends.agents.verifiers.uv_command import main, missing_package
 
 SCRIPT = """\
 # /// script
@@ -29,7 +29,7 @@ print("a harness")
     ],
 )
 def test_what_a_script_names_has_to_be_there(packages: str, wrong: str | None) -> None:
-    found = lacking(SCRIPT.replace("PACKAGES", packages))
+    found = missing_package(SCRIPT.replace("PACKAGES", packages))
     assert (found is None) if wrong is None else (found is not None and wrong in found)
 
 

@@ -14,8 +14,12 @@ pytest.importorskip("transformers")
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from agentc_backends.agents.common.functions import action_call
-from agentc_backends.agents.common.prompt import EpisodePrompt, observation_message, opening
+from agentc_backends.agents.common.prompts import (
+    EpisodePrompt,
+    action_call,
+    observation_message,
+    opening_messages,
+)
 from agentc_backends.data.chat.formats import FORMATS, FormatError, format_named
 from agentc_backends.data.chat.rows import MaskRules, encode_pairs, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
@@ -32,7 +36,7 @@ SHIPPED = ["qwen2_5", "qwen3_instruct_2507", "llama3"]
 
 def episode(system: str | None) -> list[dict[str, Any]]:
     prompt = EpisodePrompt("Craft.", None, (), "tools", system, observation_prefix="")
-    messages = opening(prompt, "Goal: craft oak planks.")
+    messages = opening_messages(prompt, "Goal: craft oak planks.")
     for call, answer in zip(CALLS, ("Inventory: nothing", "Got 1 oak log"), strict=True):
         messages.append({"role": "assistant", "content": call})
         messages.append(observation_message("", answer, prompt.answered_by))

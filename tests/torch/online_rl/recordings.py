@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from agentc_backends.agents.common.connect import AgentGymWorld
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules
-from agentc_backends.agents.common.prompt import EpisodePrompt
-from agentc_backends.agents.expert.replay import PlannedStep, replay
+from agentc_backends.agents.common.prompts import EpisodePrompt
+from agentc_backends.agents.expert.job_expert import PlannedStep, replay
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 

@@ -15,9 +15,8 @@ from transformers import AutoModelForCausalLM
 
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Policy
-from agentc_backends.agents.common.prompt import EpisodePrompt
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.common.prompts import EpisodePrompt
+from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.clients.errors import ContextOverflowError
 from agentc_backends.data.models.checkpoint import settle_chat_format
 from agentc_backends.engine.model import ends_of, load_tokenizer

@@ -19,8 +19,7 @@ from transformers import AutoModelForCausalLM
 from agentc_backends.agents.common.connect import AgentGymWorld
 from agentc_backends.agents.common.episode import Attempt
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.data.chat.rows import MaskRules, encode_rows
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
 from agentc_backends.environments.server.inside import InsideEnvironment

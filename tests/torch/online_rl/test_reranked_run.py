@@ -26,10 +26,8 @@ from tests.torch.trl.jobs import launch
 
 from agentc.program.job import JobConfig, read_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
-from agentc_backends.agents.common.episode import Policy
-from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
-from agentc_backends.agents.rollout.episode import play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.common.episode import Policy, read_rules, split_tasks, task_attempts
+from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.model import ends_of, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
@@ -77,8 +75,8 @@ def test_evaluations_are_those_behind_a_server_that_reranks(chai: Path, tmp_path
         meta = await world.meta()
         read = JobConfig(config)
         rules = replace(read_rules(read, meta), split=told["split"])
-        tasks = tasks_of(meta, told["split"], told["limit"])
-        attempts = attempts_at(
+        tasks = split_tasks(meta, told["split"], told["limit"])
+        attempts = task_attempts(
             tasks, told["attempts"], seed=told["seed"], prompt_seed=0, prompt_per_attempt=True
         )
         rows = [play(rules, read.read_as(TurnRules), each, policy, world) for each in attempts]

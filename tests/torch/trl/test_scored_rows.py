@@ -34,7 +34,7 @@ from agentc.program.job import Job
 from agentc.runtime.store.digests import content_digest
 from agentc_backends.agents.common.agreement import LARGEST_MEAN, compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy
-from agentc_backends.clients.leased import chat_client
+from agentc_backends.clients.leases import chat_client
 from agentc_backends.data.models import job_path
 from agentc_backends.data.models.scored_rows import SCORED_FILE, read_scored_rows
 

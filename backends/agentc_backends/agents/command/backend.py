@@ -23,14 +23,14 @@ from agentc_backends.agents.common.lowering import (
     prompt_config,
     refuse_marker,
 )
-from agentc_backends.agents.recorded.lowering import own_context, recorded_job, telling_server
+from agentc_backends.agents.recording.lowering import recorded_job, refuse_drop_oldest, token_server
 from agentc_backends.software import LIGHT
-from agentc_backends.user_files.files import told_files
-from agentc_backends.user_files.program import (
-    header_of,
+from agentc_backends.user_files.files import (
+    file_entries,
     program_files,
     program_software,
     program_words,
+    script_header,
 )
 
 _NEEDED = ("httpx2", "starlette", "uvicorn")
@@ -77,11 +77,11 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     facts, prompt = context.environment_facts(view), context.prompt(view)
     words, main = program_words(view, ID, in_options=True)
     files = dict(program_files(view, main))
-    header = header_of(view, files.get(main or "", ""), main)
+    header = script_header(view, files.get(main or "", ""), main)
     given = view.get("params")
     for path in ("run", "command", "sources"):
         view.get(path)
-    server, tells = telling_server(view, context, keeps_all=keeps_all)
+    server, tells = token_server(view, context, keeps_all=keeps_all)
     _leave(view)
     refuse_marker(view, prompt)
     if prompt is not None and prompt.memory != "all":
@@ -90,7 +90,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
             f"prompt `{prompt.name}` forgets (`memory`), and a program keeps its own history",
             fix="give this stage a prompt without `memory`",
         )
-    own_context(view, "the program")
+    refuse_drop_oldest(view, "the program")
     software = _software(view)
     config: dict[str, Json] = {
         **episode_config(view, facts, prompt),
@@ -99,7 +99,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
         "prompt_per_attempt": view.flag("prompt_per_attempt"),
         "words": [*words],
         "python": main is not None,
-        "files": told_files(files),
+        "files": file_entries(files),
         "params": header.told(given if isinstance(given, dict) else {}),
     }
     return recorded_job(

@@ -10,18 +10,14 @@ from __future__ import annotations
 import sys
 
 from agentc.program.job import Job
-from agentc_backends.agents.command.agent_process import AgentProgram
-from agentc_backends.agents.command.door import Door
-from agentc_backends.agents.command.play import ProgramStage, play
+from agentc_backends.agents.command.play import AgentProgram, Door, ProgramStage, play
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import connect
-from agentc_backends.agents.common.episode import Attempt
-from agentc_backends.agents.common.play_attempts import ON_OVERFLOW
+from agentc_backends.agents.common.episode import Attempt, read_rules, split_tasks, task_attempts
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
-from agentc_backends.agents.recorded.published import play_recorded
-from agentc_backends.agents.recorded.recorder import recording
+from agentc_backends.agents.common.runner import ON_OVERFLOW, Row
+from agentc_backends.agents.recording.episodes import play_recorded
+from agentc_backends.agents.recording.recorder import open_recorder
 
 
 async def roll_out(job: Job) -> None:
@@ -30,7 +26,7 @@ async def roll_out(job: Job) -> None:
     decode, tells, door = config["decode"], config["tells"], Door()
     async with (
         connect(job.leases, decode, concurrency) as servers,
-        recording(
+        open_recorder(
             job.leases["policy"], decode, concurrency=concurrency, tells=tells, routes=door.routes()
         ) as recorder,
     ):
@@ -52,8 +48,8 @@ async def roll_out(job: Job) -> None:
             folder=job.work / "running",
             model=job.leases["policy"]["model"],
         )
-        attempts = attempts_at(
-            tasks_of(meta, rules.split, config["limit"]),
+        attempts = task_attempts(
+            split_tasks(meta, rules.split, config["limit"]),
             config["attempts"],
             seed=config["seed"],
             prompt_seed=config["prompt_seed"],

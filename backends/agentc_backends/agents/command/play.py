@@ -1,28 +1,176 @@
-"""Plays one episode by the user's program: opens it, runs the program against the recorder and the
-door, and makes a row of what they noted.
+"""Plays one episode by the user's program: runs it in a folder of its own, against the recorder and
+the door, and makes a row of what they noted.
 
-`job_command.py` plays all of them; `recorded/episode_row.py` makes the row.
+The door is the routes of the recorder's server through which a program acts in the environment,
+under the key of its episode. What an action earns is noted here; the program never reports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agentc_backends.agents.command.agent_process import AgentProgram
-from agentc_backends.agents.command.door import PATH, Door, DoorEpisode
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agentc.program.child import die_with_parent
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
-from agentc_backends.agents.common.episode import Attempt, EpisodeRules
-from agentc_backends.agents.common.prompt import opening
-from agentc_backends.agents.recorded.episode_row import end_of, record_of
-from agentc_backends.agents.recorded.exact import ProvedConversation
-from agentc_backends.agents.recorded.exchange import Message
-from agentc_backends.agents.recorded.history import Unproved
-from agentc_backends.agents.recorded.published import UNPROVED, proved
-from agentc_backends.agents.recorded.recorder import Recorder
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules, EpisodeSession
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.prompts import opening_messages
+from agentc_backends.agents.recording.episodes import (
+    UNPROVED,
+    PlayedEpisode,
+    episode_end,
+    episode_record,
+    prove,
+)
+from agentc_backends.agents.recording.exchange import Message
+from agentc_backends.agents.recording.proof import ProvedConversation, Unproved
+from agentc_backends.agents.recording.recorder import Recorder
 from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
+from agentc_backends.openai_api.replies import JsonReply
+from agentc_backends.openai_api.requests import read_object
+from agentc_backends.openai_api.values import ApiError, text
+from agentc_backends.user_files.layout import write_files
+
+EPISODE = "AGENTC_EPISODE"
+"""Holds the path of the JSON file that tells a program of its episode."""
+_TAIL = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentProgram:
+    """What is run: `words`, or the first of `files` by this Python. `hidden` variables are not its:
+    they hold secrets."""
+
+    words: Sequence[str]
+    python: bool
+    files: Sequence[Mapping[str, str]]
+    hidden: frozenset[str]
+    longest_s: float
+
+    async def run(
+        self, folder: Path, told: Mapping[str, Any], own: Mapping[str, str]
+    ) -> str | None:
+        """None where it ended well, else a sentence. `told` is what the file holds, `own` variables
+        of the episode. The folder is gone afterwards."""
+        try:
+            return await self._run(folder, told, own)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _run(
+        self, folder: Path, told: Mapping[str, Any], own: Mapping[str, str]
+    ) -> str | None:
+        place = write_files(folder / "files", self.files)
+        episode = folder / "episode.json"
+        episode.write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
+        words = [*self.words]
+        if self.python:
+            words = [sys.executable, self.files[0]["path"], str(episode)]
+        me = os.getpid()
+        log = folder / "log.txt"
+        with log.open("wb") as out:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *words,
+                    cwd=place,
+                    env=self._variables({**own, EPISODE: str(episode)}),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                    preexec_fn=lambda: die_with_parent(signal.SIGKILL, me),
+                )
+            except OSError as error:
+                return f"cannot start {words[0]}: {error}"
+            try:
+                status = await asyncio.wait_for(process.wait(), self.longest_s)
+            except asyncio.TimeoutError:
+                return f"its program did not end within {self.longest_s:g} s"
+            finally:
+                # What it started beside itself ends with it.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        if status == 0:
+            return None
+        ended = f"exit status {status}" if status > 0 else signal.Signals(-status).name
+        said = log.read_bytes()[-_TAIL:].decode("utf-8", "replace").strip()
+        return f"its program ended with {ended}: {said or 'it said nothing'}"
+
+    def _variables(self, own: Mapping[str, str]) -> dict[str, str]:
+        variables = {n: value for n, value in os.environ.items() if n not in self.hidden}
+        # A program finds the modules beside it, as it does when it is run by hand.
+        variables.pop("PYTHONSAFEPATH", None)
+        return {**variables, "PYTHONDONTWRITEBYTECODE": "1", **own}
+
+
+PATH = "/environment"
+
+
+@dataclass(slots=True, kw_only=True)
+class DoorEpisode(PlayedEpisode):
+    """An episode at the door, and what its program is `told`."""
+
+    session: EpisodeSession
+    told: Mapping[str, Any]
+    failed: InfrastructureError | FatalError | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Door:
+    """Open episodes, by the names of their sessions."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, DoorEpisode] = {}
+        self.recorder: Recorder | None = None
+
+    def routes(self) -> list[Route]:
+        """GET: what the program is told. POST /step: an action, of which the answer is what the
+        agent sees."""
+        return [
+            Route(PATH, self._told),
+            Route(f"{PATH}/step", self._step, methods=["POST"]),
+        ]
+
+    def open(self, episode: DoorEpisode) -> None:
+        self._open[episode.recorded.name] = episode
+
+    def close(self, episode: DoorEpisode) -> None:
+        self._open.pop(episode.recorded.name, None)
+
+    def _at(self, request: Request) -> DoorEpisode:
+        assert self.recorder is not None
+        return self._open[self.recorder.session_of(request).name]
+
+    async def _told(self, request: Request) -> Response:
+        return JsonReply(dict(self._at(request).told))
+
+    async def _step(self, request: Request) -> Response:
+        episode = self._at(request)
+        action = text(await read_object(request), "action")
+        async with episode.turn:
+            if episode.done:
+                raise ApiError(400, "the episode has ended", "episode_ended")
+            try:
+                step = await episode.session.step(action)
+            except (InfrastructureError, FatalError) as error:
+                episode.failed = error
+                raise ApiError(502, "the environment fails", "bad_gateway") from error
+            episode.steps.append((len(episode.recorded.exchanges), step))
+        return JsonReply({"observation": step.observation, "done": step.done})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +224,8 @@ async def _row(
 ) -> dict[str, Any]:
     found = await _proved(stage, episode)
     sure = found if isinstance(found, ProvedConversation) else None
-    record = record_of(stage.rules, attempt, episode, sure)
-    end, error = end_of(stage.rules, episode, record, wrong)
+    record = episode_record(stage.rules, attempt, episode, sure)
+    end, error = episode_end(stage.rules, episode, record, wrong)
     row = record.row(end, error)
     if isinstance(found, Unproved) and end != "error":
         row[UNPROVED] = {"reason": found.reason, "detail": found.detail}
@@ -87,11 +235,11 @@ async def _row(
 async def _proved(stage: ProgramStage, episode: DoorEpisode) -> ProvedConversation | Unproved:
     if any(replies == 0 for replies, _ in episode.steps):
         return Unproved("shape", "the program acted before it had a reply")
-    return await proved(stage.policy, episode.recorded)
+    return await prove(stage.policy, episode.recorded)
 
 
 def _told(stage: ProgramStage, attempt: Attempt, observation: str, limit: int) -> dict[str, Any]:
-    messages: list[Message] = opening(stage.rules.prompt, observation)
+    messages: list[Message] = opening_messages(stage.rules.prompt, observation)
     return {
         "task": attempt.task_id,
         "attempt": attempt.number,

@@ -19,8 +19,8 @@ from agentc.program.job import OtherEnvironmentError, admit_inside
 from agentc_backends import clients
 from agentc_backends.agents.common.episode import Reply, Step, is_cut_by_context
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.prompt import Message, seen_messages
-from agentc_backends.clients.leased import chat_client, environment_client
+from agentc_backends.agents.common.prompts import Message, model_messages
+from agentc_backends.clients.leases import chat_client, environment_client
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import NotInsideError, opener_inside
 
@@ -93,7 +93,7 @@ class ChatPolicy:
         """The next message, stripped; `affinity` keeps an episode on one replica."""
         with _translated():
             answer = await self._chat.chat(
-                seen_messages(messages),
+                model_messages(messages),
                 **self._decode,
                 stop=self._stop,
                 seed=seed,
@@ -114,7 +114,7 @@ class ChatPolicy:
         server does not tell them."""
         with _translated():
             answer = await self._chat.chat(
-                seen_messages(messages),
+                model_messages(messages),
                 **self._decode,
                 stop=self._stop,
                 seed=seed,

@@ -2,7 +2,7 @@
 `program.py` makes exit codes of them.
 
 Of single answers players meet InfrastructureError (worth another try, see `runner.py`) and
-ContextOverflowError of `client/errors.py`; `connect.py` makes FatalErrors of the others.
+ContextOverflowError of `clients/errors.py`; `connect.py` makes FatalErrors of the others.
 """
 
 from __future__ import annotations

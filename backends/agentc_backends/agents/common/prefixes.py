@@ -1,20 +1,20 @@
-"""Prefixes: the first turns of trajectories, or of the paths of search trees, with which episodes
-begin (docs/design/prefixes.md).
-
-Pure: rows in; prefixes and counts out, in the order of the inputs. `tasks.py` makes attempts of
-them, `rollout/prefix_replay.py` carries them out again.
-"""
+"""Prefixes: the first turns of trajectories, or of paths of search trees, with which episodes and
+trees begin (docs/design/prefixes.md): read and cut, compared with what their actions lead to when
+they are carried out again, and counted. Rows in; prefixes in the order of the inputs out."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agentc_backends.agents.common.seeds import drawn_length
+from agentc.program.job import Job, read_rows
+from agentc_backends.agents.common.failures import FatalError
+from agentc_backends.agents.common.seeds import draw_length
 
-Row: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def _lengths(source: PrefixSource, rules: CutRules) -> Sequence[int]:
     lengths = range(rules.shortest, longest + 1)
     if rules.cut == "every" or not lengths:
         return lengths
-    return [drawn_length(rules.seed, source.input, source.id, lengths)]
+    return [draw_length(rules.seed, source.input, source.id, lengths)]
 
 
 def _trajectory(row: Row, number: int) -> PrefixSource:
@@ -203,3 +203,119 @@ def _node_turn(node: Row, observation_prefix: str) -> PrefixTurn:
         score=node["reward"],
         cut=node.get("cut", False),
     )
+
+
+SameState: TypeAlias = Literal["observation", "reward"]
+"""What must be equal when actions are carried out again; `reward` leaves the texts out."""
+
+_SAME = 1e-6
+"""Rewards that differ by less are equal: sums of floats differ by rounding."""
+
+EPISODE_OVER = "the episode is over there"
+
+
+def task_difference(source: PrefixSource, shown: str, same: SameState) -> str | None:
+    """A sentence where the environment's first text is none of the source's task."""
+    task = shown.split()
+    if same == "reward" or source.task.split()[-len(task) :] == task:
+        return None
+    return f"the task {source.task_id!r} reads differently than in {source.id!r}"
+
+
+def missing_action(turn: PrefixTurn, told: str) -> str | None:
+    """The same for a reply in which no action is found, where the agent would be `told` so."""
+    if told.split() == turn.told.split():
+        return None
+    return "no action can be read from its reply, which led to " + repr(_short(turn.told))
+
+
+def answer_difference(
+    turn: PrefixTurn, told: str, reward: float, score: float, same: SameState
+) -> str | None:
+    """The same for the answer to a turn's action: what the agent was `told`, the `reward` of the
+    step, and the `score` of the episode so far."""
+    if same == "observation" and told.split() != turn.told.split():
+        return f"{_short(told)!r} was {_short(turn.told)!r}"
+    if turn.reward is not None and abs(reward - turn.reward) > _SAME:
+        return f"a reward of {reward:g} was {turn.reward:g}"
+    if turn.score is not None and abs(score - turn.score) > _SAME:
+        return f"a reward so far of {score:g} was {turn.score:g}"
+    return None
+
+
+def at_turn(number: int, source: PrefixSource, wrong: str) -> str:
+    """A difference with the place where it was found; turns count from 1."""
+    return f"turn {number} of {source.id!r}: {wrong}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def job_prefixes(
+    job: Job, observation_prefix: str, tasks: Sequence[str], seed: int, longest: int
+) -> list[Prefix]:
+    """The prefixes of the job's input, by place of the task; none is longer than `longest` where
+    its turns are counted. Raises FatalError where there is none."""
+    given = job.config["prefix"]
+    inputs = [_sources(folder) for folder in job.inputs("prefixes")]
+    sources, left_out = read_sources(inputs, observation_prefix)
+    cuts = CutRules(
+        cut=given["cut"],
+        shortest=given["shortest"],
+        longest=given["longest"],
+        max_reward=given["max_reward"],
+        seed=seed,
+        most=longest if given["counted"] else None,
+    )
+    prefixes = cut_sources(sources, cuts, tasks, left_out)
+    counts = {name: count for name, count in sorted(left_out.items()) if count}
+    job.facts(prefixes=len(prefixes), prefixes_left_out=counts)
+    if not prefixes:
+        raise FatalError(
+            f"not one of {sum(map(len, inputs))} trajectories or trees has a prefix to go on from; "
+            f"left out: {counts}. `prefix` says which are cut, and where"
+        )
+    return prefixes
+
+
+@dataclass(slots=True)
+class Divergences:
+    """Prefixes that led elsewhere when they were played again, of `total`; `allowed` of them are
+    within the error budget."""
+
+    total: int
+    error_budget: float
+    _met: list[str] = field(default_factory=list)
+
+    def check(self, row: Row) -> Row:
+        """The row itself. Raises FatalError where it is one too many: another run would meet the
+        same."""
+        if row.get("diverged"):
+            self._met.append(row["error"])
+            allowed = int(self.error_budget * self.total + 1e-9)
+            if len(self._met) > allowed:
+                raise FatalError(self._too_many(allowed))
+        return row
+
+    def _too_many(self, allowed: int) -> str:
+        return (
+            f"{len(self._met)} of {self.total} prefixes led elsewhere when they were played again; "
+            f"error_budget allows {allowed}. The last one: {self._met[-1]}. Environment, prompt "
+            "and the rules for actions must be those of the trajectories; where an environment's "
+            "texts vary by nature, set `same_state: reward`"
+        )
+
+
+def prefix_facts(rows: Sequence[Row], given: Callable[[Row], int]) -> dict[str, Any]:
+    """What a manifest says of prefixes; `given` counts the turns of a row that were played
+    again."""
+    return {
+        "prefix_turns": sum(map(given, rows)),
+        "diverged": sum("diverged" in row for row in rows),
+    }
+
+
+def _sources(folder: Path) -> list[Row]:
+    names = ("trajectories.jsonl", "trees.jsonl")
+    return read_rows(next(folder / name for name in names if (folder / name).exists()))

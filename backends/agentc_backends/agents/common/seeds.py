@@ -18,7 +18,7 @@ def prefix_seed(stage_seed: int, number: int, source: str, turns: int, attempt: 
     return _derive(f"prefix/1/{stage_seed}/{number}/{turns}/{attempt}/{source}")
 
 
-def drawn_length(stage_seed: int, number: int, source: str, lengths: Sequence[int]) -> int:
+def draw_length(stage_seed: int, number: int, source: str, lengths: Sequence[int]) -> int:
     """One of the lengths that a prefix of a source can have, each as likely as the others."""
     return lengths[_derive(f"cut/1/{stage_seed}/{number}/{source}") % len(lengths)]
 

@@ -15,7 +15,7 @@ from agentc_backends.agents.command.backend import OPTIONS as COMMAND_OPTIONS
 from agentc_backends.agents.command.backend import command_job
 from agentc_backends.agents.rollout.backend import OPTIONS, rollout_job
 from agentc_backends.agents.verifiers.backend import OPTIONS as TASKSET_OPTIONS
-from agentc_backends.agents.verifiers.backend import taskset_job, taskset_of
+from agentc_backends.agents.verifiers.backend import taskset_job, taskset_lease
 from agentc_backends.software import LIGHT
 from agentc_backends.software import VERIFIERS as TASKSETS
 
@@ -115,7 +115,7 @@ def _attempts(number: int) -> str:
 def _world(rollout: JobDraft, view: StageView, context: LowerContext) -> LeaseDraft:
     """The environment, leased or not."""
     leased = [lease for lease in rollout.leases if lease.role == "environment"]
-    return leased[0] if leased else taskset_of(view, context)
+    return leased[0] if leased else taskset_lease(view, context)
 
 
 def _protocol(rollout: JobDraft, success_at: Json, world: LeaseDraft) -> dict[str, Json]:

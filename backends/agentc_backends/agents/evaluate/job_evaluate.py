@@ -6,7 +6,12 @@ import sys
 from collections import Counter
 
 from agentc.program.job import load_job, read_rows, write_json
-from agentc_backends.agents.evaluate.metrics import Asked, measure, tell_asked, warn_unsolvable
+from agentc_backends.agents.evaluate.metrics import (
+    ExtraMetrics,
+    measure,
+    report_extra_metrics,
+    warn_unsolvable,
+)
 
 
 def main() -> int:
@@ -18,7 +23,7 @@ def main() -> int:
         name: config[name]
         for name in ("success_at", "split", "environment", "reward_range", "protocol")
     }
-    asked = Asked.of(config)
+    asked = ExtraMetrics.of(config)
     config.assert_all_read()
     rows = read_rows(job.input("rollouts") / "trajectories.jsonl")
     try:
@@ -41,7 +46,7 @@ def main() -> int:
             "score is of policy and critic together, and of no agent that has to do without"
         )
     warn_unsolvable(job, rows)
-    tell_asked(job, metrics)
+    report_extra_metrics(job, metrics)
     return 0
 
 

@@ -12,17 +12,21 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from agentc.program.job import Job, JobConfig
-from agentc_backends.agents.evaluate.attempts import best_of, pass_at
-from agentc_backends.agents.evaluate.continuations import step_rewards
-from agentc_backends.agents.evaluate.loops import LoopRules, actions_of, repeats
-from agentc_backends.statistics.described import described
-from agentc_backends.statistics.scores import bounds_of, read_scores
+from agentc_backends.agents.evaluate.episode_scores import (
+    LoopRules,
+    best_of,
+    episode_actions,
+    pass_at,
+    repeats,
+    step_rewards,
+)
+from agentc_backends.statistics.scores import bounds_of, describe, read_scores
 
 Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExtraMetrics:
     """What is measured besides reward and success: the best of so many attempts, loops, and the
     reward by the name that its environment gives it."""
 
@@ -31,7 +35,7 @@ class Asked:
     reward_name: str | None = None
 
     @classmethod
-    def of(cls, config: JobConfig) -> Asked:
+    def of(cls, config: JobConfig) -> ExtraMetrics:
         """Of a job's settings; they are there where something is asked for."""
         loops = config.get("loops")
         return cls(
@@ -56,7 +60,7 @@ def measure(
     environment: str,
     reward_range: Sequence[float],
     protocol: Mapping[str, Any],
-    asked: Asked = Asked(),
+    asked: ExtraMetrics = ExtraMetrics(),
 ) -> dict[str, Any]:
     """metrics.json of a set of episodes.
 
@@ -108,7 +112,7 @@ def measure(
     return metrics
 
 
-def unsolvable(rows: Iterable[Row]) -> dict[str, int]:
+def unsolvable_tasks(rows: Iterable[Row]) -> dict[str, int]:
     """Tasks with tests that no answer can pass, and how many those are, as environments report
     them (`unusable`)."""
     reports = ((row["task_id"], row.get("report") or {}) for row in rows)
@@ -117,7 +121,7 @@ def unsolvable(rows: Iterable[Row]) -> dict[str, int]:
 
 def warn_unsolvable(job: Job, rows: Sequence[Row]) -> None:
     """Count them in the manifest, and say what they cost."""
-    impossible = unsolvable(rows)
+    impossible = unsolvable_tasks(rows)
     if not impossible:
         return
     tasks = len({row["task_id"] for row in rows})
@@ -130,7 +134,7 @@ def warn_unsolvable(job: Job, rows: Sequence[Row]) -> None:
     )
 
 
-def tell_asked(job: Job, metrics: Mapping[str, Any]) -> None:
+def report_extra_metrics(job: Job, metrics: Mapping[str, Any]) -> None:
     """Say what else was measured, in the manifest and in the log."""
     more = {name: known["mean"] for name, known in metrics.get("asked", {}).items()}
     if more:
@@ -146,14 +150,14 @@ def mean_of(metrics: Mapping[str, Any], score: str, confidence: float) -> dict[s
     if not scores.tasks:
         none: dict[str, Any] = {"mean": None, "low": None, "high": None}
         return {**none, "confidence": confidence, "n": 0, "method": "none"}
-    return described(scores.estimate(bounds_of(metrics, score)), confidence)
+    return describe(scores.estimate(bounds_of(metrics, score)), confidence)
 
 
 def _repeats(rows: Sequence[Row], rules: LoopRules) -> dict[str, float]:
     """How often, in an episode on average, a block of actions was done again, by its length."""
     counted: Counter[int] = Counter()
     for row in rows:
-        counted += repeats(actions_of(row, rules), rules)
+        counted += repeats(episode_actions(row, rules), rules)
     return {str(length): n / len(rows) for length, n in sorted(counted.items())}
 
 
@@ -161,7 +165,7 @@ def _is_measured(row: Row) -> bool:
     return row["end"] != "error" and row["reward"] is not None
 
 
-def _score(group: Iterable[Row], success_at: float | None, asked: Asked) -> dict[str, Any]:
+def _score(group: Iterable[Row], success_at: float | None, asked: ExtraMetrics) -> dict[str, Any]:
     good = [row for row in group if _is_measured(row)]
     if not good:
         return {**_no_score(), **dict.fromkeys(asked.names())}
@@ -173,7 +177,7 @@ def _score(group: Iterable[Row], success_at: float | None, asked: Asked) -> dict
         more[f"pass_at({k})"] = pass_at(successes, k)
     if asked.loops is not None:
         rules = asked.loops
-        more["loops"] = fmean(bool(repeats(actions_of(row, rules), rules)) for row in good)
+        more["loops"] = fmean(bool(repeats(episode_actions(row, rules), rules)) for row in good)
     if asked.reward_name is not None:
         more[asked.reward_name] = fmean(rewards)
     return {

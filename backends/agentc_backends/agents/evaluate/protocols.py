@@ -13,9 +13,9 @@ _UNSET = object()
 _LONGEST = 60
 
 
-def told_apart(one: tuple[str, Metrics], other: tuple[str, Metrics]) -> str | None:
+def protocol_warning(one: tuple[str, Metrics], other: tuple[str, Metrics]) -> str | None:
     """A sentence for two of these names, where their rules differ."""
-    apart = protocols_apart(one[1], other[1])
+    apart = protocol_differences(one[1], other[1])
     if apart is None:
         return None
     what, whose = ("judged", "judge") if "length_range" in one[1] else ("played", "policy")
@@ -25,7 +25,7 @@ def told_apart(one: tuple[str, Metrics], other: tuple[str, Metrics]) -> str | No
     )
 
 
-def protocols_apart(one: Metrics, other: Metrics) -> str | None:
+def protocol_differences(one: Metrics, other: Metrics) -> str | None:
     """The rules that differ, with both values; None where all are equal, or one of the two
     evaluations says nothing of its own."""
     ours, theirs = (metrics.get("protocol") for metrics in (one, other))

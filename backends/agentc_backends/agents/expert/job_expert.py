@@ -1,18 +1,31 @@
-"""Job: expert trajectories. `python -m agentc_backends.agents.expert.job_expert JOB.json`."""
+"""Job: expert trajectories. `python -m agentc_backends.agents.expert.job_expert JOB.json`.
+
+The steps of an environment's planner are replayed in it, so that observations and reward are real.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, connect
-from agentc_backends.agents.common.episode import Attempt, EpisodeRules
+from agentc_backends.agents.common.episode import (
+    Attempt,
+    EpisodeRecord,
+    EpisodeRules,
+    EpisodeSource,
+    Reply,
+    read_rules,
+    split_tasks,
+    task_attempts,
+)
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.runner import work_through
-from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
-from agentc_backends.agents.expert.replay import PlannedStep, replay
+from agentc_backends.agents.common.prompts import observation_message, reply_text
+from agentc_backends.agents.common.runner import run_concurrently
 
 _IN_FLIGHT = 16
 
@@ -24,8 +37,8 @@ async def collect(job: Job) -> None:
     async with connect(job.leases, None, _IN_FLIGHT) as servers:
         meta = await servers.world.meta()
         rules = read_rules(config, meta)
-        attempts = attempts_at(
-            tasks_of(meta, rules.split, config["limit"]),
+        attempts = task_attempts(
+            split_tasks(meta, rules.split, config["limit"]),
             config["attempts"],
             seed=config["seed"],
             prompt_seed=config["seed"],
@@ -72,9 +85,48 @@ async def _replay_all(
         rows[attempt.id] = row
         job.progress(len(rows), len(attempts), "episodes")
 
-    await work_through(attempts, _IN_FLIGHT, work)
+    await run_concurrently(attempts, _IN_FLIGHT, work)
     found = (rows[attempt.id] for attempt in attempts)
     return [row for row in found if row is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step of an expert: what it thinks, where it says so, and what it does."""
+
+    action: str
+    thought: str | None
+
+
+async def replay(
+    rules: EpisodeRules,
+    attempt: Attempt,
+    plan: Sequence[PlannedStep],
+    world: EpisodeSource,
+    *,
+    thoughts: bool,
+) -> dict[str, Any]:
+    """One expert trajectory, with the reward that the environment gives (never one assumed).
+
+    A plan that ends before the environment says so is a failure with the reward so far.
+    """
+    record, prompt = EpisodeRecord(rules, attempt, "expert"), rules.prompt
+    async with world.open(attempt.task_id, attempt.prompt_seed) as session:
+        record.open(session.observation)
+        for step in plan:
+            # A step without a thought is an action alone.
+            thought = (step.thought or None) if thoughts else None
+            record.add_reply(Reply(reply_text(prompt, step.action, thought), "plan", 0, 0))
+            answer = await session.step(step.action)
+            record.add_step(answer)
+            record.messages.append(
+                observation_message(
+                    prompt.observation_prefix, answer.observation, prompt.answered_by
+                )
+            )
+            if answer.done:
+                break
+    return record.row("success" if record.reward >= rules.success_at else "failure")
 
 
 if __name__ == "__main__":

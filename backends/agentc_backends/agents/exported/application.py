@@ -1,7 +1,5 @@
-"""The application of an environment that `agentc export openenv` wrote into a package.
-
-`server/app.py` of that package calls these; neighbours: `exported_world.py`, `application.py`.
-"""
+"""The application of an environment that `agentc export openenv` wrote into a package, whose
+`server/app.py` calls these functions."""
 
 from __future__ import annotations
 

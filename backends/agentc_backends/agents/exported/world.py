@@ -1,6 +1,6 @@
 """The world of an exported package, in the process of whoever plays it: its tasks, and episodes.
 
-The taskset that `agentc export verifiers` writes calls it; `exported.py` serves the same file.
+The taskset that `agentc export verifiers` writes calls it; `application.py` serves the same file.
 Standard library only.
 """
 
@@ -11,8 +11,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentc_backends.agents.common.parse import parse_action
-from agentc_backends.agents.common.prompt import ReplyFormat
+from agentc_backends.agents.common.actions import parse_action
+from agentc_backends.agents.common.prompts import ReplyFormat
 from agentc_backends.environments.server.environment import Environment, floor_of, reward_after
 from agentc_backends.environments.server.program import Opener, opener_of
 

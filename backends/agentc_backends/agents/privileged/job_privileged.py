@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from agentc.program.job import Job
+from agentc_backends.agents.common.episode import split_tasks
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.tasks import tasks_of
 from agentc_backends.clients.errors import BadRequestError
-from agentc_backends.clients.leased import environment_client
+from agentc_backends.clients.leases import environment_client
 
 _AT_ONCE = 64
 
@@ -30,7 +30,7 @@ async def collect(job: Job) -> None:
     environment = environment_client(job.leases["environment"], concurrency=1)
     rows: list[dict[str, Any]] = []
     try:
-        tasks = tasks_of(await environment.meta(), split, limit)
+        tasks = split_tasks(await environment.meta(), split, limit)
         for start in range(0, len(tasks), _AT_ONCE):
             asked = tasks[start : start + _AT_ONCE]
             for task, told in zip(asked, await environment.hidden(asked), strict=True):

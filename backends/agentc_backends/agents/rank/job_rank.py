@@ -11,12 +11,11 @@ import sys
 from collections.abc import Callable
 
 from agentc.program.job import Job, each_row
-from agentc_backends.agents.common.advantage import Row, recorded, rewarded_turn
+from agentc_backends.agents.common.critic_scores import Row, critic_prompts, read_critic
 from agentc_backends.agents.common.journal import stored_rows
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.shown import read_critic, shown_to_critic
-from agentc_backends.agents.rank.ranked import finish
 from agentc_backends.agents.rank.scoring import score_turns
+from agentc_backends.agents.rank.turns import rewarded_turn, sampler_scores, write_ranked_turns
 
 
 async def rank(job: Job) -> None:
@@ -25,10 +24,10 @@ async def rank(job: Job) -> None:
     job.config.assert_all_read()
     turns = stored_rows(job.input("candidates") / "candidates.jsonl")
     critic = read_critic(job.input("critic"))
-    shown = shown_to_critic(critic, job.inputs("privileged"))
+    shown = critic_prompts(critic, job.inputs("privileged"))
     scores = await score_turns(job, turns, shown, span)
     reference = _reference(job)
-    finish(
+    write_ranked_turns(
         job,
         (
             rewarded_turn(turn, ours, reference(turn), critic.normalisation)
@@ -41,7 +40,7 @@ def _reference(job: Job) -> Callable[[Row], Row]:
     """The reference's scores of a turn: those that its job made, or those recorded."""
     folders = job.inputs("scores")
     if not folders:
-        return recorded
+        return sampler_scores
     found = {row["id"]: row for row in each_row(folders[0] / "scores.jsonl")}
     return lambda turn: found[turn["id"]]
 

@@ -1,8 +1,8 @@
 """Job: what the reference makes of candidates.
 `python -m agentc_backends.agents.rank.job_reference JOB.json`.
 
-Lease: `policy`, which serves the reference. Finished turns lie in `work/scores.jsonl`. Neighbour:
-`job_rank.py`, which takes these scores away from the critic's.
+Lease: `policy`, which serves the reference. Finished turns lie in `work/scores.jsonl`.
+`job_rank.py` takes these scores away from the critic's.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 
 from agentc.program.job import Job, write_rows
+from agentc_backends.agents.common.critic_scores import candidate_prompts, read_critic
 from agentc_backends.agents.common.journal import stored_rows
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.shown import prompts, read_critic
 from agentc_backends.agents.rank.scoring import score_turns
 
 
@@ -22,7 +22,7 @@ async def score(job: Job) -> None:
     job.config.assert_all_read()
     turns = stored_rows(job.input("candidates") / "candidates.jsonl")
     critic = read_critic(job.input("critic")) if sees == "privileged" else None
-    shown = prompts(sees, critic, job.inputs("privileged"))
+    shown = candidate_prompts(sees, critic, job.inputs("privileged"))
     rows = await score_turns(job, turns, shown, span)
     write_rows(
         job.out / "scores.jsonl",

@@ -11,19 +11,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agentc.program.job import Job
-from agentc_backends.agents.common.advantage import valued_turn
+from agentc_backends.agents.common.critic_scores import CandidatePrompt, critic_prompts, read_critic
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.journal import Journal, stored_rows
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.rest import WorkProgress
-from agentc_backends.agents.common.shown import CandidatePrompt, read_critic, shown_to_critic
-from agentc_backends.agents.rank.head_values import HeadScorer
-from agentc_backends.agents.rank.ranked import finish
-from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.agents.common.runner import WorkProgress
+from agentc_backends.agents.rank.turns import valued_turn, write_ranked_turns
+from agentc_backends.data.chat.tokens import load_encoder
+from agentc_backends.data.models.checkpoint import load_model, settle_libraries
+from agentc_backends.data.models.value_head import pooled, read_head
 from agentc_backends.job_device import job_device
+
+if TYPE_CHECKING:
+    import torch
+
 
 Row = dict[str, Any]
 
@@ -34,7 +39,7 @@ async def rank(job: Job) -> None:
     device = job_device(job)
     turns = stored_rows(job.input("candidates") / "candidates.jsonl")
     critic = read_critic(job.input("critic"), head=True)
-    shown = shown_to_critic(critic, job.inputs("privileged"))
+    shown = critic_prompts(critic, job.inputs("privileged"))
     settle_libraries()
     scorer = HeadScorer(job.input("critic"), critic.pooling or "mean", device)
     asked = [place for place, turn in enumerate(turns) if turn["end"] == "sampled"]
@@ -47,7 +52,7 @@ async def rank(job: Job) -> None:
         ends=dict(sorted(Counter(row["end"] for row in values.values()).items())),
     )
     unasked = {"end": "", "values": []}
-    finish(
+    write_ranked_turns(
         job,
         (
             valued_turn(turn, values.get(turn["id"]) or {**unasked, "end": turn["end"]})
@@ -99,6 +104,45 @@ def _of_turn(turn: Row, prompt: CandidatePrompt, scorer: HeadScorer) -> Row:
     tokens = len(before) * len(replies) + sum(map(len, replies))
     values = scorer.values(before, replies)
     return {**named, "end": "scored", "values": values, "tokens": tokens}
+
+
+class HeadScorer:
+    """A critic's model and head in memory, on `device`."""
+
+    def __init__(self, folder: Path, pooling: str, device: torch.device) -> None:
+        self._model = load_model(folder).to(device).eval()
+        self._head = read_head(folder).to(device)
+        self._device = device
+        self._pooling = pooling
+        self.encoder = load_encoder(folder)
+        longest = getattr(self._model.config, "max_position_embeddings", None)
+        self.window: int | None = longest
+        """So many tokens a row may have; None where the model does not say."""
+
+    def values(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> list[float]:
+        """The value of each reply behind the prompt, all of them token ids."""
+        import torch
+
+        count, longest = len(replies), max(map(len, replies))
+        pad = self.encoder.pad
+        ids = torch.tensor([[*each, *[pad] * (longest - len(each))] for each in replies])
+        real = torch.tensor([[1] * len(each) + [0] * (longest - len(each)) for each in replies])
+        ids, real = ids.to(self._device), real.to(self._device)
+        mask = torch.cat([real.new_ones(count, len(prompt)), real], dim=1)
+        with torch.inference_mode():
+            before = self._states(torch.tensor([list(prompt)], device=self._device))
+            cache = before.past_key_values
+            cache.batch_repeat_interleave(count)
+            after = self._states(ids, attention_mask=mask, past_key_values=cache)
+            told = before.hidden_states[-1].expand(count, -1, -1)
+            states = torch.cat([told, after.hidden_states[-1]], dim=1)
+            found: list[float] = self._head(pooled(states, mask, self._pooling))[:, 0].tolist()
+        return found
+
+    def _states(self, ids: Any, **given: Any) -> Any:
+        return self._model(
+            input_ids=ids, use_cache=True, output_hidden_states=True, logits_to_keep=1, **given
+        )
 
 
 if __name__ == "__main__":

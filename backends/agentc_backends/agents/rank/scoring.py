@@ -8,18 +8,16 @@ from collections.abc import Callable, Sequence
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy, lost_server
+from agentc_backends.agents.common.critic_scores import CandidatePrompt, Span, score_row, score_turn
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
-from agentc_backends.agents.common.rest import WorkProgress, play_rest
-from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.common.score import Span, score_row, turn_scores
-from agentc_backends.agents.common.shown import CandidatePrompt
+from agentc_backends.agents.common.runner import Row, WorkProgress, play_unfinished
 from agentc_backends.clients.errors import (
     InfrastructureError,
     ServiceError,
-    without_words,
+    message_without_quote,
 )
-from agentc_backends.clients.leased import chat_client
+from agentc_backends.clients.leases import chat_client
 
 
 async def score_turns(
@@ -47,18 +45,18 @@ async def score_turns(
         async def score(place: int) -> Row:
             turn = turns[place]
             try:
-                return await turn_scores(turn, prompt_of(turn), span, scorer)
+                return await score_turn(turn, prompt_of(turn), span, scorer)
             # What the model is shown may hold a hidden text, which a server may quote.
             except InfrastructureError as error:
-                raise InfrastructureError(without_words(error)) from None
+                raise InfrastructureError(message_without_quote(error)) from None
             except ServiceError as error:
-                raise FatalError(f"{turn['id']}: {without_words(error)}") from None
+                raise FatalError(f"{turn['id']}: {message_without_quote(error)}") from None
 
         progress = WorkProgress(
             job=job, total=len(asked), noun="turns", speed="tokens_per_s", digits=1
         )
         with Journal(job.work / "scores.jsonl", ("id",)) as journal:
-            scored = await play_rest(
+            scored = await play_unfinished(
                 asked,
                 journal,
                 progress,

@@ -1,4 +1,5 @@
-"""Asks the actor which action of a bad trajectory was its first mistake (Agent-R, section 3.2).
+"""Asks the actor which action of a bad trajectory was its first mistake (Agent-R, section 3.2), and
+reads its verdicts.
 
 Each action is a question of its own: the task, what happened before, the action and its result.
 Whether an action is bad depends on its path alone, so trajectories that begin alike share answers.
@@ -8,17 +9,46 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from agentc_backends.agents.common.actions import without_thinking
 from agentc_backends.agents.common.episode import Policy, Reply
 from agentc_backends.agents.common.journal import Journal
-from agentc_backends.agents.common.runner import Lost, until_answered
+from agentc_backends.agents.common.runner import LostCheck, with_retries
+from agentc_backends.agents.revise.pairs import ReplyNode, RevisionTree, Steps
 from agentc_backends.agents.revise.rules import JudgeRules
-from agentc_backends.agents.revise.trees import ReplyNode, RevisionTree, Steps
-from agentc_backends.agents.revise.verdicts import Verdict, published_verdict, strict_verdict
 from agentc_backends.clients.errors import ContextOverflowError
+
+Verdict: TypeAlias = Literal["good", "bad", "uncertain", "unparsed"]
+
+_MARK = re.compile(r"judge?ment\s*[*_`]*\s*:", re.IGNORECASE)
+_WORD = re.compile(r"[\s*_`\"'\[(<]*(good|bad|uncertain)[\s*_`\"'\])>.!]*", re.IGNORECASE)
+
+
+def strict_verdict(answer: str) -> Verdict:
+    """The one word after the last `Judgement:` (or `Judgment:`), markup and a full stop aside;
+    "unparsed" when there is no mark, or anything but one of the three words after it. What a
+    thinking block says is no verdict."""
+    said = without_thinking(answer)
+    marks = list(_MARK.finditer(said))
+    if not marks:
+        return "unparsed"
+    found = _WORD.fullmatch(said, marks[-1].end())
+    return found[1].lower() if found else "unparsed"  # type: ignore[return-value]
+
+
+def published_verdict(answer: str) -> Verdict:
+    """As the released code: what follows the last `Judgement:`, in that spelling (the whole answer
+    without it), passes if it holds "good" or "uncertain" anywhere; all else is bad. So "Not good"
+    passes, and an empty answer is bad."""
+    rest = answer.split("Judgement:")[-1].lower()
+    if "good" in rest:
+        return "good"
+    return "uncertain" if "uncertain" in rest else "bad"
+
 
 OPENING = """\
 You check the work of an agent that solves a task step by step. You are shown the task, a log of \
@@ -62,7 +92,9 @@ class Judge:
     """Finds the first bad action of paths. Answers are journaled, and `used` holds those that any
     path has asked for; `wanted` counts what would have been asked without sharing."""
 
-    def __init__(self, rules: JudgeRules, policy: Policy, lost: Lost, journal: Journal) -> None:
+    def __init__(
+        self, rules: JudgeRules, policy: Policy, lost: LostCheck, journal: Journal
+    ) -> None:
         self._rules = rules
         self._policy = policy
         self._lost = lost
@@ -103,7 +135,7 @@ class Judge:
 
     def close(self) -> None:
         """Stop what is still in flight."""
-        stop_all(self._asked.values())
+        cancel_all(self._asked.values())
 
     async def _judgement(
         self, tree: RevisionTree, steps: Steps, number: int, pair: str
@@ -157,12 +189,12 @@ class Judge:
 
     async def _reply(self, asked: str, seed: int, affinity: str) -> Reply:
         messages = [{"role": "user", "content": asked}]
-        return await until_answered(
+        return await with_retries(
             lambda: self._policy.reply(messages, seed, affinity), self._lost, affinity
         )
 
 
-def stop_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel what runs. The failure of a task that nobody waits for any more is no news: the one
     that ended the stage is reported."""
     for task in tasks:

@@ -1,7 +1,9 @@
-"""Pairs good and bad leaves of a tree (Agent-R, section 3.2, eq. 4, and `path_collection.py`).
+"""Trajectories of search trees (contracts.md, section 4), and pairs of a good and a bad one
+(Agent-R, section 3.2, eq. 4, and `path_collection.py`).
 
-A tree of 5,000 leaves has millions of pairs, so they are numbered, not listed: what is drawn is
-made. Only `published`, which has to shuffle all of them to give their order, lists numbers.
+A trajectory is the path from the root to a terminal node without children. A tree of 5,000 leaves
+has millions of pairs, so they are numbered, and made when they are drawn; only `published`, which
+shuffles all of them, lists numbers.
 """
 
 from __future__ import annotations
@@ -10,13 +12,135 @@ import hashlib
 import random
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import overload
+from typing import Any, TypeAlias, overload
 
-from agentc_backends.agents.revise.rules import Bars, ReviseRules, SignalRules
-from agentc_backends.agents.revise.trees import RevisionTree
+from agentc_backends.agents.revise.rules import ReviseRules, RewardThresholds, SignalRules
+
+Message: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyNode:
+    """A reply and what the environment answered. `reward` is the score of the episode so far;
+    `action` is empty where the reply held none; `tokens` counts those of the reply."""
+
+    id: int
+    parent: int | None
+    reply: str
+    action: str
+    observation: str
+    reward: float
+    end: str | None
+    cut: bool
+    tokens: int
+
+
+Steps: TypeAlias = tuple[ReplyNode, ...]
+"""The nodes of a path, the root left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionTree:
+    """The tree of one task. `leaves` stand in the order of falling reward, those of equal reward as
+    a depth-first walk meets them. `name` tells apart trees of one task from several inputs.
+    `given` are the turns before the root of a tree that goes on from a trajectory, its `origin`:
+    replies of somebody else, which all paths begin with."""
+
+    name: str
+    task_id: str
+    prompt_seed: int
+    opening: tuple[Message, ...]
+    nodes: Mapping[int, ReplyNode]
+    leaves: tuple[ReplyNode, ...]
+    given: Steps = ()
+    origin: Mapping[str, Any] | None = None
+
+    def steps(self, node_id: int) -> Steps:
+        """The path from the root to a node."""
+        found: list[ReplyNode] = []
+        node = self.nodes[node_id]
+        while node.parent is not None:
+            found.append(node)
+            node = self.nodes[node.parent]
+        return tuple(reversed(found))
+
+
+def read_trees(inputs: Sequence[Iterable[Mapping[str, Any]]]) -> tuple[list[RevisionTree], int]:
+    """The trees of all inputs, in order, and how many were left out because they broke off."""
+    trees: list[RevisionTree] = []
+    broken = 0
+    for number, rows in enumerate(inputs):
+        for row in rows:
+            if row["end"] == "error":
+                broken += 1
+            else:
+                trees.append(_tree(row, f"{row['id']}#{number}"))
+    return trees, broken
+
+
+def _tree(row: Mapping[str, Any], name: str) -> RevisionTree:
+    nodes: dict[int, ReplyNode] = {}
+    children: dict[int, list[int]] = defaultdict(list)
+    terminal: set[int] = set()
+    for entry in row["nodes"]:
+        node = ReplyNode(
+            id=entry["id"],
+            parent=entry["parent"],
+            reply=entry["reply"],
+            action=entry["action"],
+            observation=entry["observation"],
+            reward=entry["reward"],
+            end=entry["end"],
+            cut=entry.get("cut", False),
+            tokens=entry["tokens"][1],
+        )
+        nodes[node.id] = node
+        if node.parent is not None:
+            children[node.parent].append(node.id)
+        if entry["terminal"]:
+            terminal.add(node.id)
+    leaves = [
+        nodes[found]
+        for found in _depth_first(children)
+        if found in terminal and found not in children and nodes[found].parent is not None
+    ]
+    return RevisionTree(
+        name=name,
+        task_id=row["task_id"],
+        prompt_seed=row["prompt_seed"],
+        opening=tuple(row["messages"]),
+        nodes=nodes,
+        leaves=tuple(sorted(leaves, key=lambda leaf: -leaf.reward)),
+        given=tuple(_given(turn, place) for place, turn in enumerate(row.get("prefix", ()))),
+        origin=row.get("origin"),
+    )
+
+
+def _given(turn: Mapping[str, Any], place: int) -> ReplyNode:
+    return ReplyNode(
+        id=-1 - place,  # as no node is numbered
+        parent=None,
+        reply=turn["reply"],
+        action=turn["action"],
+        observation=turn["observation"],
+        reward=turn["reward"],
+        end=None,
+        cut=turn.get("cut", False),
+        tokens=0,
+    )
+
+
+def _depth_first(children: Mapping[int, Sequence[int]]) -> Iterable[int]:
+    """All node ids, parents before children, siblings in the order in which they were kept."""
+    waiting = [0]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(children.get(node, ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +166,7 @@ class PairSpace(Sequence[tuple[int, int]]):
     are all from some place on: a pair is found by two searches, and none is stored.
     """
 
-    def __init__(self, tree: RevisionTree, bars: Bars) -> None:
+    def __init__(self, tree: RevisionTree, bars: RewardThresholds) -> None:
         rewards = [leaf.reward for leaf in tree.leaves]
         self._leaves = len(rewards)
         self._starts: list[int] = []
@@ -74,7 +198,7 @@ class PairSpace(Sequence[tuple[int, int]]):
         return good, self._starts[good] + number - before
 
 
-def _first_bad(rewards: Sequence[float], good: float, bars: Bars) -> int:
+def _first_bad(rewards: Sequence[float], good: float, bars: RewardThresholds) -> int:
     """The first place whose reward is bad beside `good`; all later ones are lower."""
     low, high = 0, len(rewards)
     while low < high:
@@ -106,7 +230,7 @@ class TreePairs(Sequence[Pair]):
             self._listed = list(islice(ordered, limit))
             self._numbers = range(len(self._listed))
         elif limit is not None and limit < self.available:
-            draws = permuted(self.available, generator("pairs", rules.seed, tree.name))
+            draws = permutation(self.available, generator("pairs", rules.seed, tree.name))
             self._numbers = sorted(islice(draws, limit))
 
     def __len__(self) -> int:
@@ -133,7 +257,7 @@ class TreePairs(Sequence[Pair]):
 
 
 def _published(
-    tree: RevisionTree, bars: Bars, signal: SignalRules, seed: int
+    tree: RevisionTree, bars: RewardThresholds, signal: SignalRules, seed: int
 ) -> Iterator[tuple[int, int, int]]:
     """(good, bad, thought) in the order of the released code: it shuffles all pairs that beta tells
     apart, then takes those whose good side passes alpha and draws a thought for each."""
@@ -151,19 +275,19 @@ def _published(
             yield good, bad, source.randint(0, len(signal.thoughts) - 1)
 
 
-def drawn_pairs(trees: Sequence[TreePairs], part: str, rules: ReviseRules) -> Iterator[Pair]:
+def draw_pairs(trees: Sequence[TreePairs], part: str, rules: ReviseRules) -> Iterator[Pair]:
     """The pairs of all trees: in order, or in random order where only some are wanted."""
     ends = list(accumulate(len(pairs) for pairs in trees))
     total = ends[-1] if ends else 0
     numbers: Iterator[int] = iter(range(total))
     if rules.max_revision is not None and rules.max_revision < total:
-        numbers = permuted(total, generator(part, rules.seed, ""))
+        numbers = permutation(total, generator(part, rules.seed, ""))
     for number in numbers:
         tree = bisect_right(ends, number)
         yield trees[tree][number - (ends[tree - 1] if tree else 0)]
 
 
-def permuted(total: int, source: random.Random) -> Iterator[int]:
+def permutation(total: int, source: random.Random) -> Iterator[int]:
     """The numbers below `total` in random order; the first n cost as much as n (Fisher and Yates,
     storing only what was moved)."""
     moved: dict[int, int] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.prompt import ReplyFormat
+from agentc_backends.agents.common.prompts import ReplyFormat
 
 SplicedPart: TypeAlias = Literal["revision", "direct"]
 Draw: TypeAlias = Literal["pair", "published"]
@@ -17,7 +17,7 @@ class ReviseError(FatalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
+class RewardThresholds:
     """Which trajectories are good, and which pairs of good and bad ones tell something."""
 
     alpha: float
@@ -67,7 +67,7 @@ class ReviseRules:
     trajectories are spliced, `best_reward` (the environment's largest) without `optimal` ones."""
 
     parts: tuple[str, ...]
-    bars: Bars | None
+    bars: RewardThresholds | None
     signal: SignalRules | None
     best_reward: float | None
     dedup_good: bool

@@ -11,14 +11,15 @@ from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Field, Json, choice
 from agentc.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
+    ACTION_OPTIONS,
     PROMPT_PER_ATTEMPT,
+    action_config,
     environment_leases,
     episode_config,
     leave_prefix,
     prefix_config,
     prompt_config,
 )
-from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS, action_config
 from agentc_backends.software import LIGHT
 
 _SCORERS: tuple[LeaseRole, ...] = ("critic", "reference")

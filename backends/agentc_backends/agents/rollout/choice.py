@@ -1,9 +1,8 @@
 """Best-of-N at test time: of several replies to each prompt the one that a critic thinks best
 (SWEET-RL, arXiv 2503.15478, figure 3a; its advantage as in equation 3).
 
-Critic and reference score the very tokens that were drawn. Hidden texts reach the critic alone:
-what the policy is asked, and what a row keeps, is made before they are looked up. Neighbours:
-`common/score.py`, `common/shown.py` (as `rank` has them), `job_rollout.py`.
+Critic and reference score the very tokens that were drawn, as `rank` does. Hidden texts reach the
+critic alone: what the policy is asked, and what a row keeps, is made before they are looked up.
 """
 
 from __future__ import annotations
@@ -15,21 +14,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from agentc.program.job import Job
-from agentc_backends.agents.common.advantage import Normalisation, advantage
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy
+from agentc_backends.agents.common.critic_scores import (
+    CandidatePrompt,
+    Normalisation,
+    Scorer,
+    advantage,
+    critic_prompts,
+    read_critic,
+    score_turn,
+)
 from agentc_backends.agents.common.episode import Reply, ReplyChoice
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.agents.common.prompt import Message, seen_messages
-from agentc_backends.agents.common.score import Scorer, turn_scores
+from agentc_backends.agents.common.prompts import Message, model_messages
 from agentc_backends.agents.common.seeds import draw_seed
-from agentc_backends.agents.common.shown import CandidatePrompt, read_critic, shown_to_critic
 from agentc_backends.clients.errors import (
     ContextOverflowError,
     InfrastructureError,
     ServiceError,
-    without_words,
+    message_without_quote,
 )
-from agentc_backends.clients.leased import chat_client
+from agentc_backends.clients.leases import chat_client
 
 Row = dict[str, Any]
 _T = TypeVar("_T")
@@ -38,7 +43,7 @@ DIGITS = 4
 """Of an advantage behind the point."""
 
 
-class Drawn(Protocol):
+class TokenPolicy(Protocol):
     """Answers a conversation and tells the tokens of the answer."""
 
     async def reply_with_tokens(
@@ -51,7 +56,7 @@ class Chooser:
     """Who draws `candidates` replies, and who compares them; `shown` makes the critic's prompt of a
     turn's row. `at` gives the policy of one episode."""
 
-    policy: Drawn
+    policy: TokenPolicy
     critic: Scorer
     reference: Scorer
     shown: Callable[[Row], CandidatePrompt]
@@ -74,7 +79,7 @@ class ChosenReplies:
         InfrastructureError, and ContextOverflowError where the prompt has no room at one of the
         models."""
         chooser = self.chooser
-        said = seen_messages(messages)
+        said = model_messages(messages)
         seeds = [draw_seed(seed, number) for number in range(chooser.candidates)]
         replies = await _together(
             [chooser.policy.reply_with_tokens(said, each, affinity) for each in seeds]
@@ -107,15 +112,15 @@ class ChosenReplies:
         try:
             critic, reference = await _together(
                 [
-                    turn_scores(turn, chooser.shown(turn), "reply", chooser.critic),
-                    turn_scores(turn, CandidatePrompt(said), "reply", chooser.reference),
+                    score_turn(turn, chooser.shown(turn), "reply", chooser.critic),
+                    score_turn(turn, CandidatePrompt(said), "reply", chooser.reference),
                 ]
             )
         # What the critic is shown may hold a hidden text, which a server may quote.
         except InfrastructureError as error:
-            raise InfrastructureError(without_words(error)) from None
+            raise InfrastructureError(message_without_quote(error)) from None
         except ServiceError as error:
-            raise FatalError(f"{affinity}: {without_words(error)}") from None
+            raise FatalError(f"{affinity}: {message_without_quote(error)}") from None
         for name, row in (("critic", critic), ("reference", reference)):
             if row["end"] == "overflow":
                 raise ContextOverflowError(f"{affinity}: a turn is too long for the {name}")
@@ -128,12 +133,12 @@ class ChosenReplies:
 
 
 @asynccontextmanager
-async def chosen_by(job: Job, policy: ChatPolicy, candidates: int) -> AsyncIterator[Chooser]:
+async def open_chooser(job: Job, policy: ChatPolicy, candidates: int) -> AsyncIterator[Chooser]:
     """Clients of the job's critic and reference. A reference that is the policy itself has no lease
     of its own: the policy's server is asked. Raises FatalError where critic and hidden texts do not
     go together."""
     notes = read_critic(job.input("critic"))
-    shown = shown_to_critic(notes, job.inputs("privileged"))
+    shown = critic_prompts(notes, job.inputs("privileged"))
     async with AsyncExitStack() as clients:
 
         async def scorer(role: str) -> ChatPolicy:

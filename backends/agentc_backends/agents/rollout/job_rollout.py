@@ -13,17 +13,19 @@ from contextlib import AsyncExitStack
 
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
-from agentc_backends.agents.common.behind import Divergences, facts_behind, job_prefixes
 from agentc_backends.agents.common.connect import Servers, connect
-from agentc_backends.agents.common.episode import Attempt
-from agentc_backends.agents.common.play_attempts import ON_OVERFLOW, play_attempts
+from agentc_backends.agents.common.episode import (
+    Attempt,
+    prefix_attempts,
+    read_rules,
+    split_tasks,
+    task_attempts,
+)
+from agentc_backends.agents.common.prefixes import Divergences, job_prefixes, prefix_facts
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.common.tasks import attempts_at, attempts_behind, read_rules, tasks_of
-from agentc_backends.agents.rollout.choice import choice_facts, chosen_by
-from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
-from agentc_backends.agents.rollout.prefix_replay import ReplayRules
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.common.runner import ON_OVERFLOW, Row, play_attempts
+from agentc_backends.agents.rollout.choice import choice_facts, open_chooser
+from agentc_backends.agents.rollout.play import BrokenEpisodeError, ReplayRules, TurnRules, play
 from agentc_backends.clients.errors import InfrastructureError
 
 
@@ -40,16 +42,16 @@ async def roll_out(job: Job) -> None:
         rules = read_rules(config, meta)
         turns = config.read_as(TurnRules)
         again = ReplayRules()
-        tasks = tasks_of(meta, rules.split, config["limit"])
+        tasks = split_tasks(meta, rules.split, config["limit"])
         if job.inputs("prefixes"):
             again = ReplayRules(config["prefix"]["counted"], job.placement["same_state"])
             seed = config["seed"]
             prefixes = job_prefixes(
                 job, rules.prompt.observation_prefix, tasks, seed, longest=turns.max_turns - 1
             )
-            attempts = attempts_behind(prefixes, tasks, config["attempts"], seed=seed)
+            attempts = prefix_attempts(prefixes, tasks, config["attempts"], seed=seed)
         else:
-            attempts = attempts_at(
+            attempts = task_attempts(
                 tasks,
                 config["attempts"],
                 seed=config["seed"],
@@ -62,7 +64,7 @@ async def roll_out(job: Job) -> None:
         await compare_with_trainer(job, policy)
         chooser = None
         if candidates > 1:
-            chooser = await clients.enter_async_context(chosen_by(job, policy, candidates))
+            chooser = await clients.enter_async_context(open_chooser(job, policy, candidates))
 
         async def play_one(attempt: Attempt) -> Row:
             acting = policy if chooser is None else chooser.at(attempt.task_id)
@@ -96,7 +98,7 @@ async def _play_all(
     )
     job.facts(**{**facts, "turns": sum(row["turns"] - _given(row) for row in rows)})
     if any("origin" in row for row in rows):
-        job.facts(**facts_behind(rows, _given))
+        job.facts(**prefix_facts(rows, _given))
     return rows
 
 

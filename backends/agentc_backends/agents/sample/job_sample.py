@@ -16,12 +16,17 @@ from agentc_backends.agents.common.connect import ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal, stored_rows
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.rest import WorkProgress, play_rest
-from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.sample.candidates import candidates_of, turn_row
-from agentc_backends.agents.sample.draw import DrawCounts, SampleRules, Turn, drawn_turns
+from agentc_backends.agents.common.runner import Row, WorkProgress, play_unfinished
+from agentc_backends.agents.sample.candidates import (
+    DrawCounts,
+    SampleRules,
+    Turn,
+    draw_candidates,
+    draw_turns,
+    turn_row,
+)
 from agentc_backends.clients.errors import InfrastructureError
-from agentc_backends.clients.leased import chat_client
+from agentc_backends.clients.leases import chat_client
 
 _COUNTED = (
     *("replies", "unique", "alike", "taken_drawn"),
@@ -39,7 +44,7 @@ async def sample(job: Job) -> None:
     rules = job.config.read_as(SampleRules)
     job.config.assert_all_read()
     rows = [stored_rows(path / "trajectories.jsonl") for path in job.inputs("rollouts")]
-    turns, counts = drawn_turns(rows, rules)
+    turns, counts = draw_turns(rows, rules)
     if not turns:
         raise FatalError(
             f"of {sum(map(len, rows))} trajectories {counts.trajectories} were taken, and they "
@@ -62,7 +67,7 @@ async def _draw_all(
     journal: Journal,
 ) -> Sequence[Row]:
     async def draw(turn: Turn) -> Row:
-        return await candidates_of(turn, rules, policy)
+        return await draw_candidates(turn, rules, policy)
 
     async def lost() -> str | None:
         return await lost_server(job.leases)
@@ -71,7 +76,7 @@ async def _draw_all(
         return turn_row(turn, "error", error)
 
     progress = WorkProgress(job=job, total=len(turns), noun="turns", speed="tokens_per_s", digits=1)
-    rows = await play_rest(
+    rows = await play_unfinished(
         turns,
         journal,
         progress,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import SEARCH_TREES
 from agentc.kinds.field import Field, Json, choice, integer, string
+from agentc_backends.agents.common.actions import ACTION_SPANS
 from agentc_backends.agents.common.lowering import (
     checked_split,
     environment_leases,
@@ -14,7 +15,6 @@ from agentc_backends.agents.common.lowering import (
     prompt_config,
     refuse_marker,
 )
-from agentc_backends.agents.common.parse import ACTION_SPANS
 from agentc_backends.software import LIGHT
 
 OPTIONS: tuple[Field, ...] = (

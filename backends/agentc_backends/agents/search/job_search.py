@@ -13,19 +13,16 @@ from typing import Any
 
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
-from agentc_backends.agents.common.behind import Divergences, facts_behind, job_prefixes
 from agentc_backends.agents.common.connect import Servers, connect
-from agentc_backends.agents.common.episode import EpisodeRules
+from agentc_backends.agents.common.episode import EpisodeRules, read_rules, split_tasks
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
+from agentc_backends.agents.common.prefixes import Divergences, job_prefixes, prefix_facts
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.rest import WorkProgress, play_rest
-from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.common.tasks import read_rules, tasks_of
-from agentc_backends.agents.search.budget import RequestBudget
-from agentc_backends.agents.search.grow import ReachRules, SearchRules, TreeSearch
-from agentc_backends.agents.search.reach import Copying
-from agentc_backends.agents.search.root import TreeRoot, roots_at, roots_behind
+from agentc_backends.agents.common.runner import Row, WorkProgress, play_unfinished
+from agentc_backends.agents.search.navigator import Copying
+from agentc_backends.agents.search.tree import RequestBudget, TreeRoot, prefix_roots, task_roots
+from agentc_backends.agents.search.tree_search import ReachRules, SearchRules, TreeSearch
 from agentc_backends.clients.errors import InfrastructureError
 
 _ON_OVERFLOW = (
@@ -43,7 +40,7 @@ async def search(job: Job) -> None:
         meta = await servers.world.meta()
         episode = read_rules(config, meta)
         how = _reach_rules(job, meta, rules)
-        roots = _roots(job, episode, rules, tasks_of(meta, episode.split, config["limit"]))
+        roots = _roots(job, episode, rules, split_tasks(meta, episode.split, config["limit"]))
         config.assert_all_read()
         assert servers.policy is not None
         await compare_with_trainer(job, servers.policy)
@@ -58,12 +55,12 @@ def _roots(
     """A tree for each task, or for each prefix of the input. Raises FatalError where there is
     none."""
     if not job.inputs("prefixes"):
-        return roots_at(tasks, rules.seed, rules.tie_seed, job.config["prompt_seed"])
+        return task_roots(tasks, rules.seed, rules.tie_seed, job.config["prompt_seed"])
     prefixes = job_prefixes(
         job, episode.prompt.observation_prefix, tasks, rules.seed, longest=rules.depth
     )
     counted = job.config["prefix"]["counted"]
-    return roots_behind(prefixes, rules.seed, rules.tie_seed, counted=counted)
+    return prefix_roots(prefixes, rules.seed, rules.tie_seed, counted=counted)
 
 
 def _reach_rules(job: Job, meta: Mapping[str, Any], rules: SearchRules) -> ReachRules:
@@ -109,7 +106,7 @@ async def _grow_all(
     progress = WorkProgress(
         job=job, total=len(roots), noun="trees", speed="samples_per_s", digits=2
     )
-    grown = await play_rest(
+    grown = await play_unfinished(
         roots,
         journal,
         progress,
@@ -141,7 +138,7 @@ async def _grow_all(
         **budget,
     )
     if any("origin" in row for row in rows):
-        job.facts(**facts_behind(rows, lambda row: len(row["prefix"])))
+        job.facts(**prefix_facts(rows, lambda row: len(row["prefix"])))
     return rows
 
 

@@ -1,17 +1,22 @@
-"""The tree of a search: selection by UCT, backup of rewards, and what is stored of it.
+"""The tree of a search: where it begins, selection by UCT, backup of rewards, and what is stored of
+it and of its cost.
 
-Pure: `grow.py` asks a policy and an environment for the children that are added here. The search
-has no rollout policy and no value model: each descent expands every new level until it meets a dead
-end, and only terminal nodes are backed up (Agent-R, `mcts_raw.py`).
+The search has no rollout policy and no value model: each descent expands every new level until it
+meets a dead end, and only terminal nodes are backed up (Agent-R, `mcts_raw.py`).
 """
 
 from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from agentc_backends.agents.common.prefixes import Prefix
+from agentc_backends.agents.common.prompts import EpisodePrompt, Message, observation_message
+from agentc_backends.agents.common.seeds import prefix_tree_seed, tree_seed
 
 End: TypeAlias = Literal["done", "depth", "negative", "overflow", "dead_end"]
 
@@ -152,3 +157,104 @@ class Tree:
             if node.children and all(child.terminal for child in node.children):
                 node.terminal, node.end = True, "dead_end"
             node = node.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRoot:
+    """A tree that is to be grown; behind a `prefix` it has a number within its task. So many turns
+    of the prefix count towards the depth of the search as `depth` says."""
+
+    id: str
+    task_id: str
+    seed: int
+    tie_seed: int
+    prompt_seed: int
+    prefix: Prefix | None = None
+    depth: int = 0
+
+    def origin(self) -> dict[str, Any]:
+        """What its row says of its prefix; nothing where it has none."""
+        return {} if self.prefix is None else {"origin": self.prefix.origin()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenTurn:
+    """A turn before the root: the reply of somebody else, and what the environment answers to it
+    now. `action` is empty where the reply holds none; `reward` is the score of the episode so
+    far."""
+
+    reply: str
+    action: str
+    observation: str
+    reward: float
+    cut: bool = False
+
+    def messages(self, prompt: EpisodePrompt) -> list[Message]:
+        return [
+            {"role": "assistant", "content": self.reply},
+            observation_message(prompt.observation_prefix, self.observation, prompt.answered_by),
+        ]
+
+    def row(self) -> dict[str, Any]:
+        """The turn in a line of trees.jsonl (docs/design/contracts.md, section 4)."""
+        row = {"reply": self.reply, "action": self.action, "observation": self.observation}
+        return {**row, "reward": self.reward, **({"cut": True} if self.cut else {})}
+
+
+def task_roots(tasks: Sequence[str], seed: int, tie_seed: int, prompt_seed: int) -> list[TreeRoot]:
+    """One tree for each task, from its start."""
+    return [
+        TreeRoot(
+            id=task_id,
+            task_id=task_id,
+            seed=tree_seed(seed, task_id),
+            tie_seed=tree_seed(tie_seed, task_id),
+            prompt_seed=prompt_seed,
+        )
+        for task_id in tasks
+    ]
+
+
+def prefix_roots(
+    prefixes: Sequence[Prefix], seed: int, tie_seed: int, *, counted: bool
+) -> list[TreeRoot]:
+    """One tree for each prefix, under the prompt that its source had. They are numbered within
+    their task; what a tree draws rests on its prefix instead."""
+    numbers: Counter[str] = Counter()
+    found = []
+    for prefix in prefixes:
+        source = prefix.source
+        found.append(
+            TreeRoot(
+                id=f"{source.task_id}#{numbers[source.task_id]}",
+                task_id=source.task_id,
+                seed=prefix_tree_seed(seed, source.input, source.id, prefix.length),
+                tie_seed=prefix_tree_seed(tie_seed, source.input, source.id, prefix.length),
+                prompt_seed=source.prompt_seed,
+                prefix=prefix,
+                depth=prefix.length if counted else 0,
+            )
+        )
+        numbers[source.task_id] += 1
+    return found
+
+
+@dataclass(slots=True)
+class RequestBudget:
+    """Requests to both servers, by what they were for. `environment_calls` counts every request
+    about a session, closing included; `steps` made new nodes, `replayed_steps` brought a session
+    to a node once more, `forks` copied a state (restored snapshots included), `verified` nodes were
+    replayed and showed the same."""
+
+    model_calls: int = 0
+    samples: int = 0
+    environment_calls: int = 0
+    steps: int = 0
+    replayed_steps: int = 0
+    forks: int = 0
+    verified: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def row(self) -> dict[str, int]:
+        return asdict(self)

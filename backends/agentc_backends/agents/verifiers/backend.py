@@ -16,7 +16,7 @@ from agentc.backend_api import (
 )
 from agentc.kinds.field import Field, Json, number
 from agentc_backends.agents.common.lowering import episode_config, leave_prefix
-from agentc_backends.agents.recorded.lowering import own_context, recorded_job, telling_server
+from agentc_backends.agents.recording.lowering import recorded_job, refuse_drop_oldest, token_server
 from agentc_backends.software import VERIFIERS
 
 ID = "rollout.verifiers"
@@ -40,7 +40,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return (taskset_job(stage, context, name="", keeps_all=False),)
 
 
-def taskset_of(view: StageView, context: LowerContext) -> LeaseDraft:
+def taskset_lease(view: StageView, context: LowerContext) -> LeaseDraft:
     """The stage's taskset, as its entry declares it; refused where it is something else."""
     world = context.environment_lease(view)
     told = context.environment_facts(view)["capabilities"]
@@ -57,10 +57,10 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     """The job that plays, reading through a view of its own. `keeps_all`: episodes of which no row
     can be proved are rows, too, marked as such."""
     view = stage.scoped()
-    facts, world = context.environment_facts(view), taskset_of(view, context)
-    server, tells = telling_server(view, context, keeps_all=keeps_all)
+    facts, world = context.environment_facts(view), taskset_lease(view, context)
+    server, tells = token_server(view, context, keeps_all=keeps_all)
     _leave(view)
-    own_context(view, "the harness")
+    refuse_drop_oldest(view, "the harness")
     environment: Json = {"id": world.backend, "version": world.version, **world.identity}
     config: dict[str, Json] = {
         **episode_config(view, facts, None),

@@ -12,17 +12,14 @@ import sys
 from agentc.program.job import Job
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
-from agentc_backends.agents.common.episode import Attempt
-from agentc_backends.agents.common.play_attempts import ON_OVERFLOW
+from agentc_backends.agents.common.episode import Attempt, read_rules, split_tasks, task_attempts
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.runner import Row
-from agentc_backends.agents.common.tasks import attempts_at, read_rules, tasks_of
-from agentc_backends.agents.recorded.published import play_recorded
-from agentc_backends.agents.recorded.recorder import recording
-from agentc_backends.agents.verifiers.home import settle
-from agentc_backends.agents.verifiers.play import TasksetStage, play
-from agentc_backends.agents.verifiers.world import opened
-from agentc_backends.clients.leased import chat_client
+from agentc_backends.agents.common.runner import ON_OVERFLOW, Row
+from agentc_backends.agents.recording.episodes import play_recorded
+from agentc_backends.agents.recording.recorder import open_recorder
+from agentc_backends.agents.verifiers.taskset import TasksetStage, open_taskset, play
+from agentc_backends.agents.verifiers.uv_command import prepare_home
+from agentc_backends.clients.leases import chat_client
 
 
 async def play_taskset(job: Job) -> None:
@@ -32,10 +29,10 @@ async def play_taskset(job: Job) -> None:
     keeps_all, turns = config["keeps_all"], config["max_turns"]
     async with (
         chat_client(lease, concurrency=concurrency) as chat,
-        recording(lease, decode, concurrency=concurrency, tells=tells) as recorder,
+        open_recorder(lease, decode, concurrency=concurrency, tells=tells) as recorder,
     ):
-        settle(job.work / "home", (lease.get("secrets") or {}).values())
-        async with opened(
+        prepare_home(job.work / "home", (lease.get("secrets") or {}).values())
+        async with open_taskset(
             config["world"],
             job.work / "taskset",
             harness=config["harness"],
@@ -52,8 +49,8 @@ async def play_taskset(job: Job) -> None:
                 recorder=recorder,
                 model=lease["model"],
             )
-            attempts = attempts_at(
-                tasks_of(world.meta(), rules.split, config["limit"]),
+            attempts = task_attempts(
+                split_tasks(world.meta(), rules.split, config["limit"]),
                 config["attempts"],
                 seed=config["seed"],
                 prompt_seed=0,

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from agentc_backends.clients.errors import EchoedSecretError
-from agentc_backends.clients.guard import Guard
+from agentc_backends.clients.transport import Guard
 from agentc_backends.environments.guessing_games.expert import Table
 from agentc_backends.environments.guessing_games.secrets import Guessable, question_body
 from agentc_backends.environments.server.environment import EnvironmentFailure

@@ -13,10 +13,9 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentc_backends.clients.chat import ChatClient, ChatReply
-from agentc_backends.clients.embeddings import EmbeddingClient
-from agentc_backends.clients.errors import ServiceError, without_words
-from agentc_backends.clients.leased import chat_client, embedding_client
+from agentc_backends.clients.chat import ChatClient, ChatReply, EmbeddingClient
+from agentc_backends.clients.errors import ServiceError, message_without_quote
+from agentc_backends.clients.leases import chat_client, embedding_client
 from agentc_backends.environments.server.environment import EnvironmentFailure
 
 LEASES_VARIABLE = "AGENTC_LEASES"
@@ -81,7 +80,7 @@ class ModelService:
             return self._loop.wait_for(request)
         except ServiceError as error:
             # Its words may be the request's, which may hold what no agent is to know.
-            failure = without_words(error)
+            failure = message_without_quote(error)
         # Not in the handler: a traceback would show what was said.
         raise EnvironmentFailure(f"{_MODEL}: {failure}")
 

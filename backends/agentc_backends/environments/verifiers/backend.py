@@ -22,7 +22,7 @@ from agentc_backends.environments.external.task_lists import expected_numbers, r
 from agentc_backends.environments.server.settings import setting
 from agentc_backends.environments.server.splits import SplitError, fold_numbers
 from agentc_backends.software import VERIFIERS
-from agentc_backends.user_files.files import texts_of, told_files
+from agentc_backends.user_files.files import file_entries, read_texts
 
 
 # fmt: off
@@ -56,7 +56,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         options.refuse("splits", str(error))
         splits = {}
     lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
-    files = dict(texts_of(options, [("sources", name) for name in settings.sources]))
+    files = dict(read_texts(options, [("sources", name) for name in settings.sources]))
     digests: dict[str, Json] = {
         name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in files.items()
     }
@@ -70,7 +70,7 @@ def _lease(options: OptionView) -> LeaseDraft:
             "taskset": settings.taskset,
             "config": {**settings.config},
             "splits": lines,
-            "files": told_files(files),
+            "files": file_entries(files),
             "reward": options.get("reward"),
             "max_turns": settings.max_turns,
         },

@@ -1,3 +1,2 @@
-"""What backends of `benchmark` share. `lowering.py` makes the jobs of a stage, `running.py` starts
-the evaluator, `samples.py` holds what it said of each sample, `job_metrics.py` makes metrics of it.
-"""
+"""What backends of `benchmark` share. `lowering.py` makes the jobs of a stage, `evaluator.py`
+starts the evaluator and holds what it said of each sample, `job_metrics.py` makes metrics of it."""

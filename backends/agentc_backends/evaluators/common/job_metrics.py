@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from agentc.program.job import load_job, read_json, read_rows, write_json
-from agentc_backends.evaluators.common.samples import ABOUT
+from agentc_backends.evaluators.common.evaluator import ABOUT
 from agentc_backends.scripts.stage.job_metrics import metrics_of
 
 

@@ -1,6 +1,5 @@
 """A benchmark stage as two jobs: the evaluator's, in software of its own, which gives a score of
-every sample, and one that makes metrics of them, so that another `confidence` asks no model.
-Neighbour: `user_files/files.py`, files of a user's own in a plan."""
+every sample, and one that makes metrics of them, so that another `confidence` asks no model."""
 
 from __future__ import annotations
 
@@ -19,7 +18,13 @@ from agentc.backend_api import (
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
 from agentc.kinds.field import Field, Json
 from agentc_backends.software import LIGHT
-from agentc_backends.user_files.files import names_in, place_of, range_of, texts_of, told_files
+from agentc_backends.user_files.files import (
+    file_entries,
+    listed_names,
+    place_in_folder,
+    read_texts,
+    score_range,
+)
 
 _PART = "scores"
 _FILES = frozenset({".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl"})
@@ -27,7 +32,7 @@ _FILES = frozenset({".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideEvaluator:
+class ExternalEvaluator:
     """What one evaluator has of its own. `file_of` says which file of the user's a task is in, None
     where it is a name that the evaluator knows, and `form` how such files are; `own` reads the
     backend's options, with the server and the texts of the files at hand."""
@@ -42,7 +47,7 @@ class OutsideEvaluator:
 
 
 def benchmark_backend(
-    evaluator: OutsideEvaluator,
+    evaluator: ExternalEvaluator,
     *,
     doc: str,
     capabilities: frozenset[str],
@@ -66,12 +71,12 @@ def benchmark_backend(
 
 
 def benchmark_jobs(
-    view: StageView, context: LowerContext, evaluator: OutsideEvaluator
+    view: StageView, context: LowerContext, evaluator: ExternalEvaluator
 ) -> tuple[JobDraft, ...]:
     """The evaluator's job and that of its metrics."""
     own = view.scoped()
     server = context.server_lease(own, "policy")
-    tasks = names_in(own, "tasks")
+    tasks = listed_names(own, "tasks")
     if not tasks:
         own.refuse("tasks", f"{evaluator.id} needs a task", fix="name one, or a file of your own")
     by_task = {task: evaluator.file_of(task) for task in tasks}
@@ -80,12 +85,12 @@ def benchmark_jobs(
             # So that `backend: auto` takes the evaluator whose file it is.
             own.refuse("tasks", f"its files of tasks are {evaluator.form}, and {task} is none")
     named = [("tasks", file) for file in by_task.values() if file is not None]
-    named += [("sources", name) for name in names_in(own, "sources")]
-    files = dict(texts_of(own, dict.fromkeys(named)))
+    named += [("sources", name) for name in listed_names(own, "sources")]
+    files = dict(read_texts(own, dict.fromkeys(named)))
     network = own.flag("network")
     config: dict[str, Json] = {
         "tasks": [_placed(task, file) for task, file in by_task.items()],
-        "files": told_files(files),
+        "files": file_entries(files),
         "metric": own.get("metric"),
         "limit": own.get("limit"),
         "temperature": own.get("decode.temperature"),
@@ -109,17 +114,17 @@ def benchmark_jobs(
         produces=TASK_SCORES.name,
         leases=(server,),
         extra_identity={"files": {name: context.digest_of(name) for name in files}},
-        contract={**({"network": True} if network else {}), "reward_range": range_of(own)},
+        contract={**({"network": True} if network else {}), "reward_range": score_range(own)},
     )
     return (scoring, _measuring(view, evaluator))
 
 
 def _placed(task: str, file: str | None) -> str:
     """The task as it is called in the folder that the evaluator starts in."""
-    return task if file is None else place_of(file) + task.removeprefix(file)
+    return task if file is None else place_in_folder(file) + task.removeprefix(file)
 
 
-def _measuring(view: StageView, evaluator: OutsideEvaluator) -> JobDraft:
+def _measuring(view: StageView, evaluator: ExternalEvaluator) -> JobDraft:
     own = view.scoped()
     return JobDraft(
         kind="benchmark",
@@ -128,7 +133,7 @@ def _measuring(view: StageView, evaluator: OutsideEvaluator) -> JobDraft:
         software=LIGHT,
         program=("-m", "agentc_backends.evaluators.common.job_metrics"),
         view=own,
-        config={"confidence": own.number("confidence"), "range": range_of(own)},
+        config={"confidence": own.number("confidence"), "range": score_range(own)},
         inputs={"scores": (f":{_PART}",)},
         produces=METRICS.name,
         local=True,

@@ -1,5 +1,4 @@
-"""Declares `benchmark.inspect`. Neighbours: `command.py`, which is told what is read here, and
-`common/lowering.py`, which makes the jobs."""
+"""Declares `benchmark.inspect`; `common/lowering.py` makes the jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Mapping
 
 from agentc.backend_api import LeaseDraft, StageView
 from agentc.kinds.field import Field, Json, integer, string
-from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_backend
+from agentc_backends.evaluators.common.lowering import ExternalEvaluator, benchmark_backend
 from agentc_backends.software import INSPECT
 
 OPTIONS: tuple[Field, ...] = (
@@ -39,7 +38,7 @@ def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[
     }
 
 
-_EVALUATOR = OutsideEvaluator(
+_EVALUATOR = ExternalEvaluator(
     id="benchmark.inspect",
     version=1,
     software=INSPECT,

@@ -1,5 +1,5 @@
-"""Job of `benchmark.inspect`: runs inspect against the leased server, once for each attempt, and
-keeps its logs.
+"""Job of `benchmark.inspect`: runs inspect 0.3.285 against the leased server, once for each
+attempt, and keeps its logs.
 
 `python -m agentc_backends.evaluators.inspect_ai.job_inspect JOB.json`
 """
@@ -9,20 +9,22 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from agentc.program.job import Job, write_json
-from agentc_backends.evaluators.common.running import ModelServer, run_command, run_evaluator
-from agentc_backends.evaluators.common.samples import Evaluated
-from agentc_backends.evaluators.inspect_ai.command import (
-    InspectRules,
-    inspect_command,
-    inspect_variables,
+from agentc_backends.evaluators.common.evaluator import (
+    Evaluation,
+    ModelServer,
+    run_command,
+    run_evaluator,
 )
-from agentc_backends.evaluators.inspect_ai.logs import read_log
-from agentc_backends.evaluators.inspect_ai.results import evaluated
+from agentc_backends.evaluators.inspect_ai.logs import evaluation_of_logs, read_log
 
 
-def evaluate(job: Job) -> Evaluated:
+def evaluate(job: Job) -> Evaluation:
     """Run it and read its logs, which stay in `samples/ATTEMPT/` of the artifact."""
     rules = job.config.read_as(InspectRules)
     metric, network, _ = job.config["metric"], job.config["network"], job.config["files"]
@@ -40,7 +42,70 @@ def evaluate(job: Job) -> Evaluated:
         # It would read a file `.env` of any folder above, which is no part of the stage.
         run_command(job, words, server, variables, network=network, blank=[".env"])
         attempts.append([read_log(path) for path in sorted(place.glob("*.eval"))])
-    return evaluated(attempts, rules.params, metric)
+    return evaluation_of_logs(attempts, rules.params, metric)
+
+
+_SERVICE = "leased"
+"""inspect looks for address and key of `openai-api/SERVICE/...` in variables that begin with it."""
+_RETRIES = 5
+"""Of a request: without a bound inspect would wait for a server that is gone, for hours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectRules:
+    """What a stage says of an evaluation by inspect; the names are those of its config."""
+
+    tasks: list[str]
+    params: dict[str, Any]
+    epochs: int
+    system: str | None
+    limit: int | None
+    temperature: float | None
+    max_tokens: int | None
+    seed: int
+
+
+def inspect_command(
+    rules: InspectRules,
+    server: ModelServer,
+    concurrency: int,
+    attempt: int,
+    out: Path,
+    params: Path,
+) -> list[str]:
+    """Words after the interpreter, for one attempt at every sample: requests of several would have
+    one seed, and with it one reply. `params` is a file with the rules' params; logs go to `out`."""
+    # -P: it adds the folder of a task itself, behind the standard library.
+    words = ["-P", "-m", "inspect_ai", "eval", *rules.tasks]
+    words += ["--model", f"openai-api/{_SERVICE}/{server.model}"]
+    words += ["--epochs", "1", "--seed", str(rules.seed + attempt)]
+    words += ["--max-connections", str(concurrency), "--max-retries", str(_RETRIES)]
+    words += ["--log-dir", str(out), "--log-format", "eval", "--display", "plain"]
+    words += ["--ctl-server", "false"]
+    words += ["--task-config", str(params)] if rules.params else []
+    for word, value in (
+        ("--limit", rules.limit),
+        ("--system-message", rules.system),
+        ("--temperature", rules.temperature),
+        ("--max-tokens", rules.max_tokens),
+    ):
+        words += [] if value is None else [word, str(value)]
+    return words
+
+
+def inspect_variables(
+    server: ModelServer, inherited: Iterable[str], own: Path
+) -> dict[str, str | None]:
+    """Variables for it; None takes one away. Its settings of whoever runs this are no part of the
+    stage, and its cache of replies must be empty: it knows a model by its name and address alone,
+    which two checkpoints can share. `own` is a folder for what it would keep under a home."""
+    return {
+        **{name: None for name in inherited if name.startswith("INSPECT_")},
+        f"{_SERVICE.upper()}_BASE_URL": server.url,
+        f"{_SERVICE.upper()}_API_KEY": server.token or "none",
+        "INSPECT_CACHE_DIR": str(own / "cache"),
+        "XDG_DATA_HOME": str(own),
+    }
 
 
 if __name__ == "__main__":

@@ -1,3 +1,2 @@
 """`benchmark.lm_eval`: EleutherAI's lm-eval over the stage's server. `backend.py` declares it,
-`command.py` writes its command line, `results.py` reads what it wrote, `job_lm_eval.py` runs it.
-"""
+`job_lm_eval.py` writes its command line, runs it and reads what it wrote."""

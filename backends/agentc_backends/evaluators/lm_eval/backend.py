@@ -1,5 +1,4 @@
-"""Declares `benchmark.lm_eval`. Neighbours: `command.py`, which is told what is read here, and
-`common/lowering.py`, which makes the jobs."""
+"""Declares `benchmark.lm_eval`; `common/lowering.py` makes the jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Mapping
 
 from agentc.backend_api import LeaseDraft, StageView
 from agentc.kinds.field import Field, Json, choice, integer, string
-from agentc_backends.evaluators.common.lowering import OutsideEvaluator, benchmark_backend
+from agentc_backends.evaluators.common.lowering import ExternalEvaluator, benchmark_backend
 from agentc_backends.software import LM_EVAL
 
 _SCORING = frozenset({"completions", "scoring"})
@@ -57,7 +56,7 @@ def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[
     }
 
 
-_EVALUATOR = OutsideEvaluator(
+_EVALUATOR = ExternalEvaluator(
     id="benchmark.lm_eval",
     version=1,
     software=LM_EVAL,

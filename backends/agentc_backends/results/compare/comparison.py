@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentc_backends.agents.evaluate.attempts import best_of_rows
+from agentc_backends.agents.evaluate.episode_scores import best_of_rows
 from agentc_backends.agents.evaluate.metrics import mean_of
-from agentc_backends.agents.evaluate.protocols import told_apart
-from agentc_backends.statistics.described import described_difference, holm
-from agentc_backends.statistics.revisions import (
+from agentc_backends.agents.evaluate.protocols import protocol_warning
+from agentc_backends.statistics.measurements import (
     REVISED,
     REVISION_LENGTH,
     REVISION_SCORES,
-    tasks_with,
+    tasks_with_score,
 )
 from agentc_backends.statistics.scores import (
+    WIN_BOUNDS,
     Metrics,
     bounds_of,
     bounds_of_difference,
+    describe_difference,
+    describe_wins,
+    holm,
     read_scores,
+    read_wins,
 )
-from agentc_backends.statistics.wins import BOUNDS, described_wins, read_wins
 
 TEST = "score test with Student's quantiles, and exact sign flips where few tasks moved"
 
@@ -109,7 +112,7 @@ def difference_of(
     if not scores.tasks:
         return None
     estimate = scores.estimate(bounds_of_difference(bounds_of(baseline, score)))
-    return described_difference(scores, estimate, confidence)
+    return describe_difference(scores, estimate, confidence)
 
 
 def wins_of(metrics: Metrics, baseline: Metrics, confidence: float) -> dict[str, Any] | None:
@@ -118,7 +121,7 @@ def wins_of(metrics: Metrics, baseline: Metrics, confidence: float) -> dict[str,
     scores = read_wins([(metrics, baseline)])
     if not scores.tasks:
         return None
-    return described_wins(scores, scores.estimate(BOUNDS), confidence)
+    return describe_wins(scores, scores.estimate(WIN_BOUNDS), confidence)
 
 
 def _notes(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> Iterator[str]:
@@ -132,7 +135,7 @@ def _notes(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> Iterator[
             f"{one_name} and {_lost(other)} of {other_name}, {len(one['tasks'])} in all; a rerun "
             "on servers that answer would give them scores"
         )
-    apart = told_apart(first, second)
+    apart = protocol_warning(first, second)
     if apart is not None:
         yield apart
 
@@ -196,7 +199,7 @@ def compare_revisions(
                 for row in made
                 if row["name"] != baseline[0] and row[f"{REVISED}_difference"] is None
             ),
-            *filter(None, (told_apart(baseline, row) for row in rows)),
+            *filter(None, (protocol_warning(baseline, row) for row in rows)),
         ],
         "test": TEST,
     }
@@ -206,11 +209,11 @@ def _revision_row(
     name: str, metrics: Metrics, baseline: Mapping[str, Any] | None, confidence: float
 ) -> dict[str, Any]:
     """Means over the tasks that have revisions; differences over those that both have some of."""
-    scores = {score: tasks_with(metrics, score) for score in REVISION_SCORES}
+    scores = {score: tasks_with_score(metrics, score) for score in REVISION_SCORES}
     differences = {
         score: None
         if baseline is None
-        else difference_of(scores[score], tasks_with(baseline, score), score, confidence)
+        else difference_of(scores[score], tasks_with_score(baseline, score), score, confidence)
         for score in REVISION_SCORES
     }
     return {

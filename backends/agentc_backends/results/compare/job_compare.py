@@ -7,7 +7,7 @@ import sys
 from agentc.program.job import load_job, write_json
 from agentc.runtime.health import is_unmoved
 from agentc_backends.results.compare.comparison import ComparisonError, compare, compare_revisions
-from agentc_backends.statistics.measured import read_metrics
+from agentc_backends.statistics.measurements import read_metrics
 
 
 def main() -> int:

@@ -23,8 +23,8 @@ from agentc_backends.results.judge.rules import (
 )
 from agentc_backends.statistics.passages import (
     COUNTED,
+    BoundedNumber,
     CurvePoint,
-    KnownWithin,
     OverRuns,
     Passage,
     count,
@@ -32,7 +32,7 @@ from agentc_backends.statistics.passages import (
     first_passage,
     has_risen,
     mean_of_start,
-    of_one_run,
+    over_one_run,
     over_runs,
     points_of_start,
     ratio,
@@ -70,7 +70,7 @@ def judge_curves(claim: Claim, runs: Sequence[Pair], confidence: float) -> dict[
         for one, other in curves
     ]
     known = [count(one) if other is None else ratio(one, other) for one, other in passages]
-    found = of_one_run(*passages[0]) if len(passages) == 1 else over_runs(known, confidence)
+    found = over_one_run(*passages[0]) if len(passages) == 1 else over_runs(known, confidence)
     never = _never(claim, passages)
     if found.value.low == 0 and math.isinf(found.value.high):
         return {"because": f"{never}: nothing is known of how they compare"}
@@ -152,7 +152,7 @@ def _not_risen(
     return None
 
 
-def _on_side(known: KnownWithin, side: str, value: float) -> bool:
+def _on_side(known: BoundedNumber, side: str, value: float) -> bool:
     return known.high < value if side == "below" else known.low > value
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from agentc.program.job import load_job, write_json
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
-from agentc_backends.statistics.measured import read_metrics
+from agentc_backends.statistics.measurements import read_metrics
 
 
 def main() -> int:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
-from agentc_backends.statistics.pooled import Pooled
-from agentc_backends.statistics.printed import Printed
-from agentc_backends.statistics.scores import Estimate
-from agentc_backends.statistics.student import t_quantile
+from agentc_backends.statistics.intervals import ReportedMean, t_quantile
+from agentc_backends.statistics.scores import Estimate, Pooled
 
 Claim: TypeAlias = Mapping[str, Any]
 
@@ -52,7 +50,7 @@ class VerdictRules:
 
 
 def chance_to_reproduce(
-    ours: Estimate, paper: Printed | Pooled, half: float, rules: VerdictRules
+    ours: Estimate, paper: ReportedMean | Pooled, half: float, rules: VerdictRules
 ) -> float:
     """The probability that our interval falls inside a band of `half` on each side of the paper's
     number, if both measure the same policy: the paper's number is off by its noise as well."""
@@ -62,7 +60,7 @@ def chance_to_reproduce(
     return 2 * NormalDist().cdf(room / _noise(ours, paper)) - 1
 
 
-def tolerance_needed(ours: Estimate, paper: Printed | Pooled, rules: VerdictRules) -> float:
+def tolerance_needed(ours: Estimate, paper: ReportedMean | Pooled, rules: VerdictRules) -> float:
     """The tolerance with which that probability is the power."""
     return _reach(ours, rules) + NormalDist().inv_cdf(0.5 + rules.power / 2) * _noise(ours, paper)
 
@@ -72,6 +70,6 @@ def _reach(ours: Estimate, rules: VerdictRules) -> float:
     return t_quantile(rules.confidence, ours.freedom) * ours.standard_error()
 
 
-def _noise(ours: Estimate, paper: Printed | Pooled) -> float:
+def _noise(ours: Estimate, paper: ReportedMean | Pooled) -> float:
     """The standard error of the difference between the two; never zero."""
     return max(math.hypot(ours.standard_error(), paper.standard_error()), 1e-12)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentc_backends.agents.evaluate.protocols import told_apart
+from agentc_backends.agents.evaluate.protocols import protocol_warning
 from agentc_backends.results.judge.curves import judge_curves
 from agentc_backends.results.judge.rules import (
     NOT_JUDGED,
@@ -22,13 +22,21 @@ from agentc_backends.results.judge.rules import (
     chance_to_reproduce,
     tolerance_needed,
 )
-from agentc_backends.statistics.described import described, described_difference, holm
-from agentc_backends.statistics.pooled import Pooled
-from agentc_backends.statistics.printed import Printed, interval_of_difference
-from agentc_backends.statistics.revisions import REVISION_SCORES, tasks_with
+from agentc_backends.statistics.intervals import ReportedMean, interval_of_difference
+from agentc_backends.statistics.measurements import REVISION_SCORES, tasks_with_score
 from agentc_backends.statistics.sample import Sample
-from agentc_backends.statistics.scores import Estimate, Metrics, read_scores
-from agentc_backends.statistics.wins import WIN_RATE, described_wins, read_wins
+from agentc_backends.statistics.scores import (
+    WIN_RATE,
+    Estimate,
+    Metrics,
+    Pooled,
+    describe,
+    describe_difference,
+    describe_wins,
+    holm,
+    read_scores,
+    read_wins,
+)
 
 UNMET = "other tasks"
 """Why a claim with conditions that do not hold is not judged; the conditions follow."""
@@ -89,7 +97,10 @@ def judge(claim: Claim, metrics: Mapping[str, Metrics], rules: VerdictRules) -> 
         # Which tasks have revisions is a result of the search, so that these are those of both.
         theirs = claim.get("difference_metric") or claim["metric"]
         runs = [
-            (tasks_with(one, claim["metric"]), None if other is None else tasks_with(other, theirs))
+            (
+                tasks_with_score(one, claim["metric"]),
+                None if other is None else tasks_with_score(other, theirs),
+            )
             for one, other in runs
         ]
     elif others:
@@ -105,11 +116,11 @@ def judge(claim: Claim, metrics: Mapping[str, Metrics], rules: VerdictRules) -> 
     side = claim["relation"] != "value"
     judged = _judge_side(claim, ours, rules) if side else _judge_value(claim, ours, rules)
     if won:
-        observed = described_wins(scores, ours, rules.confidence)
+        observed = describe_wins(scores, ours, rules.confidence)
     elif scores.paired:
-        observed = described_difference(scores, ours, rules.confidence)
+        observed = describe_difference(scores, ours, rules.confidence)
     else:
-        observed = described(ours, rules.confidence)
+        observed = describe(ours, rules.confidence)
     return {**record, **_NOTHING, **judged, "observed": observed, "lost": scores.lost}
 
 
@@ -126,7 +137,7 @@ def _protocols_apart(
     for stage, baseline in runs:
         if baseline is None:
             continue
-        apart = told_apart((stage, metrics[stage]), (baseline, metrics[baseline]))
+        apart = protocol_warning((stage, metrics[stage]), (baseline, metrics[baseline]))
         if apart is not None:
             return apart
     return None
@@ -193,7 +204,7 @@ def _judge_value(claim: Claim, ours: Estimate, rules: VerdictRules) -> dict[str,
     }
 
 
-def _described_paper(paper: Printed | Pooled, confidence: float) -> dict[str, Any]:
+def _described_paper(paper: ReportedMean | Pooled, confidence: float) -> dict[str, Any]:
     low, high = paper.interval(confidence)
     known = {"mean": paper.mean, "low": low, "high": high, "n": paper.n, "method": paper.method}
     return {**known, "runs": paper.runs} if isinstance(paper, Pooled) else known

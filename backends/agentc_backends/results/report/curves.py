@@ -11,7 +11,7 @@ from typing import Any
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, read_lines
 from agentc_backends.results.report.drawings import PlotLine, line_chart
 from agentc_backends.results.report.evaluation_tables import pooled_mean, seed_axes
-from agentc_backends.statistics.student import t_quantile
+from agentc_backends.statistics.intervals import t_quantile
 
 _FROM = ("model", "policy", "run")
 _MODELS = ("Checkpoint", "PolicyRun")

@@ -9,14 +9,16 @@ from statistics import fmean
 from typing import Any
 
 from agentc.runtime.health import verdict_words
-from agentc_backends.agents.evaluate.attempts import best_of_rows
+from agentc_backends.agents.evaluate.episode_scores import best_of_rows
 from agentc_backends.results.report.collect import Collection, anchor
-from agentc_backends.statistics.described import described, described_difference, holm
 from agentc_backends.statistics.scores import (
     Metrics,
     Run,
     bounds_of,
     bounds_of_difference,
+    describe,
+    describe_difference,
+    holm,
     read_scores,
 )
 
@@ -156,7 +158,7 @@ def pooled_mean(
     scores = read_scores([(run, None) for run in runs], score)
     if not scores.tasks:
         return None
-    return described(scores.estimate(bounds_of(runs[0], score)), confidence)
+    return describe(scores.estimate(bounds_of(runs[0], score)), confidence)
 
 
 def _table(
@@ -210,7 +212,7 @@ def _difference(row: _Row, base: _Row) -> dict[str, Any] | None:
     if not scores.tasks:
         return None
     bounds = bounds_of_difference(bounds_of(pairs[0][0], _SCORE))
-    return described_difference(scores, scores.estimate(bounds), CONFIDENCE)
+    return describe_difference(scores, scores.estimate(bounds), CONFIDENCE)
 
 
 def _baseline(collection: Collection, cells: Mapping[str, Mapping[str, Any]]) -> str | None:

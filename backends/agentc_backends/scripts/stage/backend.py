@@ -10,12 +10,13 @@ from agentc.kinds.artifacts import METRICS, TASK_SCORES
 from agentc.kinds.field import Json
 from agentc.kinds.script import PRODUCTS
 from agentc_backends.software import LIGHT
-from agentc_backends.user_files.files import range_of, told_files
-from agentc_backends.user_files.program import (
-    header_of,
+from agentc_backends.user_files.files import (
+    file_entries,
     program_files,
     program_software,
     program_words,
+    score_range,
+    script_header,
 )
 
 _PART = "scores"
@@ -30,7 +31,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         view.leave(name, "only `output: metrics` has scores")
     words, main = program_words(view, BACKEND.id)
     files = dict(program_files(view, main))
-    header = header_of(view, files.get(main or "", ""), main)
+    header = script_header(view, files.get(main or "", ""), main)
     given = view.get("params")
     own = view.scoped() if metrics else view
     for name in ("output", "run", "command", "sources", "params", "requirements"):
@@ -39,7 +40,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     config: dict[str, Json] = {
         "words": [*words],
         "python": main is not None,
-        "files": told_files(files),
+        "files": file_entries(files),
         "params": header.told(given if isinstance(given, dict) else {}),
         "output": (TASK_SCORES if metrics else product).name,
         "seed": own.integer("seed"),
@@ -59,7 +60,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         extra_identity={"files": {name: context.digest_of(name) for name in files}},
         contract={
             **({"network": True} if network else {}),
-            **({"reward_range": range_of(own)} if metrics else {}),
+            **({"reward_range": score_range(own)} if metrics else {}),
         },
     )
     return (running, _measuring(view, main)) if metrics else (running,)
@@ -76,7 +77,7 @@ def _measuring(view: StageView, main: str | None) -> JobDraft:
         view=own,
         config={
             "confidence": own.number("confidence"),
-            "range": range_of(own),
+            "range": score_range(own),
             "name": PurePosixPath(main or "script").stem,
         },
         inputs={"scores": (f":{_PART}",)},

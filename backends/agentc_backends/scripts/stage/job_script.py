@@ -17,7 +17,7 @@ from typing import Any
 from agentc.program.child import die_with_parent
 from agentc.program.job import Job, each_row, load_job, read_json, write_json
 from agentc.program.seccomp import NoNetworkError, refusing_network
-from agentc_backends.user_files.layout import lay_out
+from agentc_backends.user_files.layout import write_files
 
 VARIABLE = "AGENTC_STAGE"
 """Holds the path of the JSON file that tells a script of its stage."""
@@ -38,7 +38,7 @@ def main() -> int:
     }
     network, is_python = config["network"], config["python"]
     config.assert_all_read()
-    folder = lay_out(job.work / "files", files)
+    folder = write_files(job.work / "files", files)
     stage = job.work / "stage.json"
     write_json(stage, told)
     if is_python:

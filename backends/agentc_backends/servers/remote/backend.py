@@ -1,6 +1,6 @@
 """Declares `serve.openai`: somebody else's OpenAI-compatible endpoint, with rate limits.
 
-The client library honours the limits (`clients/leased.py`). Nothing is started, no checkpoint
+The client library honours the limits (`clients/leases.py`). Nothing is started, no checkpoint
 is loaded: the endpoint serves what it serves.
 """
 

@@ -9,7 +9,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Field, Json, boolean, choice, integer, number
 from agentc.kinds.interaction import DECODE
-from agentc_backends.agents.common.reply_actions import ACTION_OPTIONS
+from agentc_backends.agents.common.lowering import ACTION_OPTIONS
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.online_rl.lowering import (
     ACTOR_FIELDS,

@@ -14,9 +14,9 @@ from typing import Any
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import connect
+from agentc_backends.agents.common.episode import read_rules, split_tasks
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.tasks import read_rules, tasks_of
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.rollout.play import TurnRules
 from agentc_backends.data.models.checkpoint import is_unchanged, settle_libraries
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
@@ -106,7 +106,7 @@ async def train(job: Job) -> None:
             evaluated = acting(told["temperature"])
             asked = Evaluation(
                 split=told["split"],
-                tasks=tasks_of(meta, told["split"], told["limit"]),
+                tasks=split_tasks(meta, told["split"], told["limit"]),
                 every=told["every"],
                 attempts=told["attempts"],
                 seed=told["seed"],
@@ -138,7 +138,7 @@ async def train(job: Job) -> None:
             acting=Acting(
                 stage=ActingStage(job=job, servers=servers, rules=rules, turns=turns),
                 policy=policy,
-                tasks=tasks_of(meta, rules.split, settings.limit),
+                tasks=split_tasks(meta, rules.split, settings.limit),
                 draw=settings.tasks,
                 episodes=settings.episodes,
                 group=settings.learner.get("group", 1),

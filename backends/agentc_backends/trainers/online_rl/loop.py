@@ -20,13 +20,11 @@ from torch import nn
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import Servers
-from agentc_backends.agents.common.episode import Attempt, EpisodeRules
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules, task_attempts
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.runner import Hooks, Row, run_episodes
 from agentc_backends.agents.common.seeds import episode_seed
-from agentc_backends.agents.common.tasks import attempts_at
-from agentc_backends.agents.rollout.episode import BrokenEpisodeError, play
-from agentc_backends.agents.rollout.turns import TurnRules
+from agentc_backends.agents.rollout.play import BrokenEpisodeError, TurnRules, play
 from agentc_backends.clients.errors import InfrastructureError
 from agentc_backends.trainers.common.checkpoints import Deadline
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learner
@@ -297,7 +295,7 @@ class Run:
         if iteration != schedule.iterations and iteration % asked.every:
             return {}
         journal = self.files.evaluated
-        attempts = attempts_at(
+        attempts = task_attempts(
             asked.tasks, asked.attempts, seed=asked.seed, prompt_seed=0, prompt_per_attempt=True
         )
         await self._play(

@@ -10,8 +10,12 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Json
-from agentc_backends.agents.common.lowering import environment_leases, episode_config, prompt_config
-from agentc_backends.agents.common.reply_actions import action_config
+from agentc_backends.agents.common.lowering import (
+    action_config,
+    environment_leases,
+    episode_config,
+    prompt_config,
+)
 from agentc_backends.software import TORCH
 
 CRITIC_FIELDS = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",

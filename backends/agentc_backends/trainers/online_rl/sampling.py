@@ -17,7 +17,7 @@ import numpy
 import torch
 
 from agentc_backends.agents.common.episode import Reply, is_cut_by_context
-from agentc_backends.agents.common.prompt import Message
+from agentc_backends.agents.common.prompts import Message
 from agentc_backends.clients.errors import ContextOverflowError
 from agentc_backends.engine.decoding import before_stops, decode, stop_test
 from agentc_backends.engine.generation import Engine, EngineLimits, Ongoing
