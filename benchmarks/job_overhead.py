@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.tiny_plan import PROGRAMS, TinyPlan
 
 from agentc import resources
-from agentc.run.driver import DriverOptions, driver_argv
+from agentc.run.snakemake_process import DriverOptions, driver_argv
 from agentc.store.paths import open_store
 from benchmarks.figures import Figure
 from benchmarks.processes import Cost

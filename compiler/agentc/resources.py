@@ -1,7 +1,8 @@
-"""Data files that ship with agentc: the Snakefile, templates, specs.
+"""Data files of agentc (the Snakefile, templates, specs), and how an optional part is installed.
 
-A checkout is looked at first: an editable install also leaves copies in site-packages, and those
-go stale.
+Data files of a checkout come first: an editable install also leaves copies in site-packages,
+which become stale. Optional parts are installed from the checkout, too: agentc is on no package
+index, where an owner of its distribution's name would run code at everybody who types it.
 """
 
 from __future__ import annotations
@@ -36,3 +37,14 @@ def templates() -> Path:
 def profile(name: str) -> Path:
     """The folder of a Snakemake profile: `local` or `slurm`."""
     return templates() / "profiles" / name
+
+
+DISTRIBUTION = "agent-experiment-compiler"
+_ELSEWHERE = "/path/to/checkout"
+
+
+def install_command(extra: str) -> str:
+    """What a person types to get an optional part (`run`, `slurm`)."""
+    checkout = Path(__file__).resolve().parents[2]
+    source = checkout if (checkout / "pyproject.toml").is_file() else _ELSEWHERE
+    return f'pip install "{source}[{extra}]"'

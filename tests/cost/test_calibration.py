@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import BackendTable
-from agentc.cli.costing import not_measured
+from agentc.cli.cost import not_measured
 from agentc.compilation import compile_spec
 from agentc.cost import hardware, machine_state
 from agentc.cost.estimate import estimate_plan

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tests.data_sets.served_files import Files, served
 
-from agentc.data_sets.content import differences
+from agentc.data_sets.acquire import differences
 from agentc_backends.environments.alfworld.backend import GAMES
 from agentc_backends.environments.alfworld.invented import invented_games
 from agentc_backends.environments.alfworld.job_pack import main as pack

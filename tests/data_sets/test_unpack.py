@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.data_sets.unpack import UnpackError, unpack
+from agentc.data_sets.acquire import UnpackError, unpack
 
 
 def archive(tmp_path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:

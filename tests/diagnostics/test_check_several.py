@@ -21,7 +21,7 @@ WRONG = "agentc: 1\nname: demo\nstags: {}\n"
 BROKEN = 'agentc: 1\nname: "demo\n'
 AS_NOBODY = """
 import encodings.utf_8_sig, os  # what is imported later may be root's alone
-from agentc.cli.spec_files import find_spec_files
+from agentc.cli.check_several import find_spec_files
 from agentc.diagnostics import Sink
 if os.getuid() == 0:
     os.setresuid(65534, 65534, 65534)

@@ -17,8 +17,7 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.cli import main
 from agentc.diagnostics import Code
 from agentc.reference.codes import CODES, code_named
-from agentc.reference.error_pages import error_page
-from agentc.reference.examples import read_example
+from agentc.reference.error_pages import error_page, read_example
 
 EXAMPLES = Path(agentc.diagnostics.__file__).parent / "examples"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 from pathlib import Path
 
 import pytest
 
-from agentc.cli import COMMANDS, main
+from agentc.cli import COMMANDS, command_named, main
 
 SPEC = """\
 agentc: 1
@@ -65,7 +64,7 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PROSE])
 def test_what_programs_read_has_one_option(command: str) -> None:
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"agentc.cli.{command.replace('-', '_')}").configure(parser)
+    command_named(command).configure(parser)
     assert "--format" in _options(parser)
     assert command == "graph" or "--json" in _options(parser)
 

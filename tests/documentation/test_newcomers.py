@@ -13,15 +13,15 @@ import pytest
 
 from agentc.front.read_module import FRONT_PASSES
 from agentc.passes import PASSES
-from agentc.reference import levels as levels_module
+from agentc.reference import architecture as levels_module
 from agentc.reference.architecture import (
     architecture_page,
     first_sentence,
     layers_of,
     packages_page,
+    picture,
     with_section,
 )
-from agentc.reference.architecture_picture import picture
 
 ROOT = Path(__file__).resolve().parents[2]
 _ROW = re.compile(r"^\| (?P<names>[^|]+) \| [^|]+ \| (?P<code>[^|]*)\|$", re.MULTILINE)

@@ -22,7 +22,7 @@ from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api.trackers import installed_searcher
 from agentc.runtime.store.layout import StoreLayout
-from agentc.searching.process import needed_by_searcher
+from agentc.searching.study import needed_by_searcher
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

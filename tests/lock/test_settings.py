@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from agentc.lock.collect import locked_records
 from agentc.lock.compare import job_changes
 from agentc.lock.document import LockDocument
-from agentc.lock.settings import locked_records
 
 
 def line(inputs: dict[str, list[str]] | None = None, **settings: object) -> str:

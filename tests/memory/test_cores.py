@@ -16,7 +16,7 @@ from agentc.cost import Estimate, Quantity
 from agentc.placement import read_requests, settle_plan
 from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
-from agentc.preflight.minutes import check_minutes
+from agentc.preflight.requests import check_minutes
 from agentc.runtime.provision import threads_of
 
 SPEC = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from agentc.distribution import DISTRIBUTION
+from agentc.resources import DISTRIBUTION
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))

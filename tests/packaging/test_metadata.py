@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.distribution import DISTRIBUTION, install_command
+from agentc.resources import DISTRIBUTION, install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_nothing_tells_people_to_install_the_other_product() -> None:
         ("docs/slurm.md", r"Python (3\.\d+) or newer"),
         ("docs/backends_guide.md", r'requires-python = ">=(3\.\d+)"'),
         ("tests/third_party/acme/pyproject.toml", r'requires-python = ">=(3\.\d+)"'),
-        ("compiler/agentc/emit/bundle_readme.py", r"Python (3\.\d+) or newer"),
+        ("compiler/agentc/emit/bundle.py", r"Python (3\.\d+) or newer"),
     ],
 )
 def test_one_range_of_pythons_is_stated(file: str, pattern: str) -> None:

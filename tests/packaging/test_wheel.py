@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.distribution import DISTRIBUTION
+from agentc.resources import DISTRIBUTION
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pytest
 from agentc.cli import main
 from agentc.placement import read_requests
 from agentc.placement.profile import ProfileError, find_profile, require_executor
-from agentc.preflight.profile_rules import check_rules
+from agentc.preflight.requests import check_rules
 
 pytest.importorskip("snakemake_executor_plugin_slurm")
 

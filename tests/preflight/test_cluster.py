@@ -19,6 +19,7 @@ from agentc.preflight.cluster import check_cluster, read_cluster
 from agentc.preflight.finding import PreflightFinding
 from agentc.preflight.fitting import fulfils
 from agentc.preflight.slurm_facts import (
+    SlurmAnswer,
     read_associations,
     read_gpus,
     read_minutes,
@@ -26,7 +27,6 @@ from agentc.preflight.slurm_facts import (
     read_qos,
     read_tres,
 )
-from agentc.preflight.slurm_query import SlurmAnswer
 
 RECORDED = Path(__file__).parent / "slurm_22.05"
 ANSWERS = {

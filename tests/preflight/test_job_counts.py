@@ -14,9 +14,14 @@ from agentc.placement import Requests, ResolvedRequest, settle_plan
 from agentc.plan.job import ResourceRequest
 from agentc.plan.render import plan_document
 from agentc.preflight.cluster import Cluster, check_cluster, read_cluster
-from agentc.preflight.job_counts import check_job_counts, submit_limits
-from agentc.preflight.slurm_facts import JobCounts, enforces_counts, read_associations, read_qos
-from agentc.preflight.slurm_query import SlurmAnswer
+from agentc.preflight.queue import check_job_counts, submit_limits
+from agentc.preflight.slurm_facts import (
+    JobCounts,
+    SlurmAnswer,
+    enforces_counts,
+    read_associations,
+    read_qos,
+)
 
 # qos: Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES,MaxJobsPU,MaxSubmitPU,GrpJobs,GrpSubmit
 QOS = "normal||||||||\nten|||||4|10|20|40\nclosed||||||0||\n"

@@ -10,15 +10,15 @@ from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.placement import settle_plan
 from agentc.plan.render import plan_document
-from agentc.preflight import memory
-from agentc.preflight.memory import check_memory
+from agentc.preflight import requests
+from agentc.preflight.requests import check_memory
 
 SPEC = Path(__file__).parents[2] / "specs" / "agent_r" / "textcraft.yaml"
 
 
 def test_equal_trainings_are_told_of_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three iterations, each with the same model, on a machine of 24 GB."""
-    monkeypatch.setattr(memory, "memory_limit", lambda variables: (24_000.0, "this machine"))
+    monkeypatch.setattr(requests, "memory_limit", lambda variables: (24_000.0, "this machine"))
     plan = compile_spec(SPEC, {}, load_backends()).plan
     assert plan is not None
     settled = settle_plan(plan_document(plan), None)
@@ -53,7 +53,7 @@ def test_keys_and_values_beyond_the_machine_are_a_problem(
     gib: int, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """vLLM takes them whole at its start: 64 GiB on 24 are no matter of an estimate."""
-    monkeypatch.setattr(memory, "memory_limit", lambda variables: (24_000.0, "this machine"))
+    monkeypatch.setattr(requests, "memory_limit", lambda variables: (24_000.0, "this machine"))
     path = tmp_path / "spec.yaml"
     path.write_text(SERVED.replace("GIB", str(gib)))
     plan = compile_spec(path, {}, load_backends()).plan

@@ -12,7 +12,7 @@ from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import TinyPlan, drivers_of, processes_of
 
 from agentc.cli import main
-from agentc.run.active import active_runs
+from agentc.run.active_runs import active_runs
 from agentc.runtime.store.layout import StoreLayout
 
 pytestmark = pytest.mark.slow

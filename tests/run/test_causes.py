@@ -19,14 +19,13 @@ from agentc.cost.estimate import estimate_plan
 from agentc.plan.render import plan_document
 from agentc.plan.work import find_work, object_of
 from agentc.run import drive, orchestrate
-from agentc.run.active import ActiveRun
-from agentc.run.driver import DriverOptions
+from agentc.run.active_runs import ActiveRun, claim_plan_folder
 from agentc.run.observe import Observer
 from agentc.run.orchestrate import RunOptions, run_plan
 from agentc.run.outcome import describe_failures, health
-from agentc.run.plan_folder import claim_plan_folder
 from agentc.run.record import Record
-from agentc.run.wording import sentence
+from agentc.run.snakemake_process import DriverOptions
+from agentc.run.text_view import sentence
 from agentc.runtime.store import file_system, staging
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder

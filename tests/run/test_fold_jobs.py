@@ -14,11 +14,10 @@ from agentc.cli import main
 from agentc.cost import Estimate, Quantity
 from agentc.plan.stage_names import of_all_cells
 from agentc.plan.work import find_work
-from agentc.run.fold_jobs import FoldedJobs, fold_jobs, stage_path
-from agentc.run.live_view import LiveView
+from agentc.run.live_view import LiveView, TimeLeft
 from agentc.run.observe import JobSnapshot
 from agentc.run.record import Record
-from agentc.run.time_left import TimeLeft
+from agentc.run.text_view import FoldedJobs, fold_jobs, stage_path
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 

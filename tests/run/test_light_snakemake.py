@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(find_spec("pandas") is None, reason="needs panda
 
 USES = """
 import sys
-from agentc.run.light_snakemake import LAZY, import_lazily
+from agentc.run.slurm_plugin import LAZY, import_lazily
 for each in LAZY:
     import_lazily(each)
 import pandas as pd, numpy
@@ -43,6 +43,6 @@ def test_it_is_snakemake() -> None:
         subprocess.run(
             [sys.executable, "-m", module, *words], check=True, capture_output=True
         ).stdout
-        for module in ("agentc.run.light_snakemake", "snakemake")
+        for module in ("agentc.run.slurm_plugin", "snakemake")
     }
     assert len(said) == 1

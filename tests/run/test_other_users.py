@@ -18,8 +18,8 @@ from tiny_plan import TinyPlan
 
 from agentc.cli import main
 from agentc.plan.work import Work, find_work, read_plan
-from agentc.run import inherit
-from agentc.run.active import ActiveRun, active_runs, attended
+from agentc.run import leftovers
+from agentc.run.active_runs import ActiveRun, active_runs, attended
 from agentc.run.leftovers import remove_stale_folders
 from agentc.runtime.store.layout import StoreLayout
 
@@ -144,17 +144,17 @@ def test_another_user_s_jobs_are_waited_for_and_their_record_stays(
     commands.mkdir()
     queue = Queue(commands, monkeypatch, another)
     queue.has(plan.object("needed"), "rollout/" + "0" * 32)
-    awaited, messages = inherit.adopt_orphans([run], work)
+    awaited, messages = leftovers.adopt_orphans([run], work)
     assert [each.token for each in awaited] == ["a1b2"]
     assert messages == [
         f"1 job of a run of user {another} that was killed are in the queue (76): waiting for what"
         f" they make; only user {another} (or an administrator) can end them"
     ]
     queue.has()
-    inherit.wait_for(awaited, lambda: None)
+    leftovers.wait_for(awaited, lambda: None)
     assert run.path.exists()
     # Nor is it forgotten where none of its jobs is shown, which proves nothing.
-    assert inherit.adopt_orphans([run], work) == ((), [])
+    assert leftovers.adopt_orphans([run], work) == ((), [])
     assert run.path.exists()
     assert queue.cancelled() == ""
 
@@ -172,10 +172,10 @@ def test_an_administrator_ends_the_jobs_of_another_user(
         f"#!/bin/sh\necho $* >> {commands}/cancelled\n: > {commands}/rows\n"
     )
     monkeypatch.setattr(os, "geteuid", lambda: 77)
-    assert inherit.clear_queue([run]) == ""
+    assert leftovers.clear_queue([run]) == ""
     assert queue.cancelled() == "", "it is another user's"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert inherit.clear_queue([run]) == ""
+    assert leftovers.clear_queue([run]) == ""
     assert queue.cancelled() == "--quiet 76\n"
 
 

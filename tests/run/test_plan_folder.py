@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentc.run.plan_folder import claim_plan_folder
+from agentc.run.active_runs import claim_plan_folder
 from agentc.runtime.store.layout import StoreLayout
 
 

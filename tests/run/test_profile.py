@@ -9,7 +9,7 @@ import pytest
 from agentc import resources
 from agentc.cli import main
 from agentc.placement.profile import Profile, ProfileError, find_profile, require_executor
-from agentc.run.driver import DriverOptions, at_once, driver_argv
+from agentc.run.snakemake_process import DriverOptions, at_once, driver_argv
 from agentc.runtime.store.layout import StoreLayout
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from agentc.plan.work import find_work
-from agentc.run.commit import commit_of
-from agentc.run.report_header import with_run_facts
-from agentc.run.report_page import shown_report
+from agentc.run.record import commit_of
+from agentc.run.report_page import shown_report, with_run_facts
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder, plans_folder
 

@@ -15,9 +15,8 @@ from agentc.exit_codes import EXIT_FAILED
 from agentc.placement.profile import Profile
 from agentc.plan.work import find_work, read_plan
 from agentc.run import drive, slurm_endings
-from agentc.run.driver import DriverOptions
-from agentc.run.observe import JobSnapshot, Observer
-from agentc.run.servers import ServerWatch
+from agentc.run.observe import JobSnapshot, Observer, ServerWatch
+from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.store.layout import StoreLayout
 
 pytestmark = pytest.mark.slow

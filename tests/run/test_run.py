@@ -161,7 +161,7 @@ def test_shipped_profile_and_driver_agree(tmp_path: Path) -> None:
     import yaml
 
     from agentc import resources
-    from agentc.run.driver import DriverOptions, driver_argv
+    from agentc.run.snakemake_process import DriverOptions, driver_argv
     from agentc.runtime.store.layout import StoreLayout
 
     said = yaml.safe_load((resources.profile("local") / "config.yaml").read_text())

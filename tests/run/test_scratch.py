@@ -11,7 +11,7 @@ import pytest
 from tests.support.patience import wait_for
 from tiny_plan import TinyPlan
 
-from agentc.run.scratch import remove_leftovers, scratch_folder
+from agentc.run.snakemake_process import remove_leftovers, scratch_folder
 from agentc.runtime.software import variables
 
 

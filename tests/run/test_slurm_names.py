@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from agentc.run.slurm_names import name_by_stage, stage_of
+from agentc.run.slurm_plugin import name_by_stage, stage_of
 
 plugin = pytest.importorskip("snakemake_executor_plugin_slurm")
 RUN = "agentc-0a1b2c3d4e5f_9e107d9d-372b-4b6e-8d2c-6f3f0d6a2b11"

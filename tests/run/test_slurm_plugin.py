@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S, wait_for
 
-from agentc.run.slurm_ends import ENDS, EndsFile
+from agentc.run.slurm_queue import ENDS, EndsFile
 
 pytestmark = [
     pytest.mark.slow,
@@ -89,7 +89,7 @@ def start(folder: Path, *, fails: int = 0, node_fails: bool = False) -> subproce
     }.items():
         (commands / name).write_text(f"#!/bin/sh\n{script}\n")
         (commands / name).chmod(0o755)
-    argv = [sys.executable, "-m", "agentc.run.light_snakemake", ENDS, str(folder / "ends.json")]
+    argv = [sys.executable, "-m", "agentc.run.slurm_plugin", ENDS, str(folder / "ends.json")]
     argv += ["--executor", "slurm", "--jobs", "5", "--latency-wait", "5", "--slurm-requeue"]
     argv += ["--slurm-no-account", "--slurm-init-seconds-before-status-checks", "1"]
     argv += ["--default-resources", "slurm_partition=main", "mem_mb=100", "runtime=5"]

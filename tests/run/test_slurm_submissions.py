@@ -13,12 +13,11 @@ from tiny_plan import TinyPlan
 
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED
 from agentc.plan.work import find_work, read_plan
-from agentc.run import drive, inherit, slurm_endings, slurm_queue
-from agentc.run.driver import DriverOptions
-from agentc.run.observe import Observer
-from agentc.run.servers import ServerWatch
+from agentc.run import drive, leftovers, slurm_endings, slurm_queue
+from agentc.run.observe import Observer, ServerWatch
 from agentc.run.slurm_queue import QueueState
 from agentc.run.slurm_watch import LOOK_S
+from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import submission
 
@@ -225,9 +224,9 @@ def test_each_task_of_an_array_is_asked_for(
     assert slurm_queue.states("x") == dict.fromkeys(("9_1", "9_2"), QueueState("PENDING"))
     task, plain = slurm_queue.queued_jobs(["x"])
     assert (task.unit, plain.unit) == ("rollout/*", "rollout/" + "a" * 32)
-    assert inherit._may_be_of(task, {"rollout/" + "b" * 32})
-    assert not inherit._may_be_of(task, {"sft/" + "b" * 32})
-    assert not inherit._may_be_of(plain, {"rollout/" + "b" * 32})
+    assert leftovers._may_be_of(task, {"rollout/" + "b" * 32})
+    assert not leftovers._may_be_of(task, {"sft/" + "b" * 32})
+    assert not leftovers._may_be_of(plain, {"rollout/" + "b" * 32})
 
 
 def test_a_task_of_an_array_says_that_it_was_out_of_time(plan: TinyPlan) -> None:

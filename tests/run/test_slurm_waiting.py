@@ -18,12 +18,12 @@ from tiny_plan import TinyPlan
 
 from agentc.cli import main
 from agentc.program.job import write_json
-from agentc.run.active import attended
+from agentc.run.active_runs import attended
 from agentc.run.observe import Observer
-from agentc.run.slurm_reasons import numbers_text, why_never
+from agentc.run.slurm_records import WaitingRecord
+from agentc.run.slurm_waiting import numbers_text, why_never
 from agentc.run.slurm_watch import LOOK_S
-from agentc.run.waiting_record import WaitingRecord
-from agentc.run.wording import details, sentence
+from agentc.run.text_view import details, sentence
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 

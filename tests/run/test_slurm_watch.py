@@ -17,11 +17,10 @@ from tiny_plan import TinyPlan
 from agentc.exit_codes import EXIT_FAILED
 from agentc.placement.profile import Profile
 from agentc.run import drive, slurm_endings, slurm_queue, slurm_watch
-from agentc.run.driver import DriverOptions
-from agentc.run.observe import Observer
-from agentc.run.servers import ServerWatch
+from agentc.run.observe import Observer, ServerWatch
 from agentc.run.slurm_queue import QueueError, QueueState
 from agentc.run.slurm_watch import LOOK_S
+from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.machine import process
 from agentc.runtime.store.layout import StoreLayout
 

@@ -15,8 +15,8 @@ from agentc.exit_codes import EXIT_DONE
 from agentc.placement.profile import Profile
 from agentc.plan.work import Work, find_work, read_plan
 from agentc.run import drive, slurm_endings, slurm_queue
-from agentc.run.driver import DriverOptions, driver_argv
 from agentc.run.slurm_queue import SubmitLimit
+from agentc.run.snakemake_process import DriverOptions, driver_argv
 from agentc.runtime.store.layout import StoreLayout
 
 POLICY = (

@@ -16,8 +16,7 @@ from tiny_plan import TinyPlan
 
 from agentc.run.live_view import LiveView
 from agentc.run.observe import JobSnapshot, Observer
-from agentc.run.plain_view import PlainView
-from agentc.run.wording import sentence
+from agentc.run.text_view import PlainView, sentence
 from agentc.runtime.store.layout import StoreLayout
 from agentc.text import duration
 

@@ -10,7 +10,7 @@ from tiny_plan import TinyPlan
 
 from agentc.placement.profile import Profile
 from agentc.plan.work import find_work, read_plan
-from agentc.preflight.why_waiting import why_waiting
+from agentc.preflight.queue import why_waiting
 from agentc.runtime.store.layout import StoreLayout
 
 RECORDED = Path(__file__).parents[1] / "preflight" / "slurm_22.05"

@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import TinyPlan, processes_of
 
 from agentc.run.observe import Observer
-from agentc.run.wording import sentence
+from agentc.run.text_view import sentence
 from agentc.runtime.store.layout import StoreLayout
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.sandbox.conftest import Player
 
-from agentc.preflight.sandbox import check_sandbox
+from agentc.preflight.machine import check_sandbox
 from agentc.program.seccomp import UnknownMachineError, filter_program
 from agentc.runtime.sandbox.boxes import CodeBox, NoInterpreterError, boxed_interpreter
 from agentc.runtime.sandbox.probe import NoBoxError, choose_box, probe_kind

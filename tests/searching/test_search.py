@@ -25,7 +25,7 @@ from agentc.plan.render import plan_document
 from agentc.published.json_schema import language_schema
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.objective import measures_of
-from agentc.searching.process import needed_by_searcher
+from agentc.searching.study import needed_by_searcher
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIMB = ROOT / "specs" / "search" / "climb.yaml"

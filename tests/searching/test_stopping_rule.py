@@ -10,8 +10,7 @@ import pytest
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
 from agentc.ir.search import StoppingRule
-from agentc.searching.steps import step_before
-from agentc.searching.stopping import RoundsSoFar, stop_of
+from agentc.searching.stopping import RoundsSoFar, step_before, stop_of
 
 REACHES = StoppingRule(metric="success", reaches=0.8)
 PATIENCE = StoppingRule(metric="success", no_gain_for=2)

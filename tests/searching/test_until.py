@@ -20,7 +20,7 @@ from agentc.ir.search import StoppingRule
 from agentc.plan.render import plan_document
 from agentc.plan.work import object_of
 from agentc.published.json_schema import language_schema
-from agentc.run.report_header import with_run_facts
+from agentc.run.report_page import with_run_facts
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.stopping import round_lines
 

@@ -14,8 +14,7 @@ from tests.slurm.cluster import Cluster
 from tests.support.patience import PATIENCE_S
 
 from agentc.cli import main
-from agentc.preflight.slurm_facts import read_partitions
-from agentc.preflight.slurm_query import ask_slurm
+from agentc.preflight.slurm_facts import ask_slurm, read_partitions
 from agentc.runtime.machine.slurm_nodes import expand_hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]

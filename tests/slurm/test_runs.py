@@ -13,7 +13,7 @@ from tests.slurm.cluster import Cluster
 from tests.support.patience import PATIENCE_S, wait_for
 from tiny_plan import TinyPlan, drivers_of, processes_of
 
-from agentc.run.active import active_runs
+from agentc.run.active_runs import active_runs
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 

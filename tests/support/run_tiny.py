@@ -11,8 +11,8 @@ from agentc.placement.device_count import DeviceCount, count_devices
 from agentc.placement.profile import find_profile
 from agentc.plan.work import find_work, read_plan
 from agentc.run import drive
-from agentc.run.driver import DriverOptions
 from agentc.run.orchestrate import RunOptions, run_plan
+from agentc.run.snakemake_process import DriverOptions
 from agentc.store.paths import open_store
 
 plan, store = Path(sys.argv[1]), sys.argv[2]

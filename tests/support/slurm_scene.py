@@ -12,11 +12,10 @@ from tiny_plan import TinyPlan
 from agentc.placement.profile import Profile
 from agentc.plan.work import Work, find_work, read_plan
 from agentc.run.observe import JobSnapshot
-from agentc.run.slurm_ends import EndsFile
-from agentc.run.slurm_queue import QueueError, QueueState
+from agentc.run.slurm_queue import EndsFile, QueueError, QueueState
+from agentc.run.slurm_records import WaitingRecord
 from agentc.run.slurm_waiting import Explain
 from agentc.run.slurm_watch import QueueWatch, Verdict
-from agentc.run.waiting_record import WaitingRecord
 from agentc.runtime.store.layout import StoreLayout
 
 AWAY = "sbatch: error: Unable to contact slurm controller (connect failure)"

@@ -109,7 +109,7 @@ SEARCHERS = "agentc.searchers"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searcher:
     """`program` is a module that runs in `software` and answers requests on its standard input, a
-    line of JSON each (`agentc.searching.process` has them)."""
+    line of JSON each (`agentc.searching.study` has them)."""
 
     id: str
     doc: str

@@ -1,7 +1,7 @@
-"""The command line: `agentc COMMAND ...`. One module for each command, imported when typed.
+"""The command line: `agentc COMMAND ...`. The module of a command is imported when it is typed.
 
-A command module has HELP (one line), `configure(parser)` and `execute(arguments) -> int`. Exit
-codes are those of docs/design/contracts.md, section 8.
+It has HELP (one line), `configure(parser)` and `execute(arguments) -> int`; one of several commands
+has them in its COMMANDS. Exit codes are those of docs/design/contracts.md, section 8.
 """
 
 from __future__ import annotations
@@ -64,6 +64,17 @@ COMMANDS = (
     "export",
     "completion",
 )
+
+_MODULES = {
+    "bundle": "compile",
+    "cancel": "runs",
+    "claims": "report",
+    "export": "env_serve",
+    "graph": "plan",
+    "schema": "explain",
+    "templates": "explain",
+}
+"""Where a command is that shares the module of another one."""
 
 _COLLECT_AFTER = 100_000
 """Objects made before the garbage collector looks for circles."""
@@ -207,6 +218,12 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def command_named(name: str) -> _Command:
+    """A command, whose module is imported."""
+    module = importlib.import_module(f"agentc.cli.{_MODULES.get(name, name).replace('-', '_')}")
+    return cast("_Command", getattr(module, "COMMANDS", {}).get(name, module))
+
+
 def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of some of the commands, whose modules it imports."""
     parser = CommandParser(
@@ -220,7 +237,7 @@ def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
         return parser
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
     for name in names:
-        command = cast("_Command", importlib.import_module(f"agentc.cli.{name.replace('-', '_')}"))
+        command = command_named(name)
         subparser = subparsers.add_parser(
             name,
             help=command.HELP,

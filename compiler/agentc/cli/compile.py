@@ -1,4 +1,6 @@
-"""`agentc compile SPEC -o DIR`: a directory that plain Snakemake can run."""
+"""`agentc compile SPEC -o DIR`: a directory that plain Snakemake can run. `agentc bundle`: one that
+reruns where agentc is not installed; with `--check DIR`, what of a bundle differs from what
+agentc makes of the spec in it."""
 
 from __future__ import annotations
 
@@ -6,19 +8,23 @@ import argparse
 import sys
 from pathlib import Path
 
+from agentc import __version__
 from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
+    show_diagnostics,
     show_found,
 )
+from agentc.cli.parser import Command, add_store_argument
 from agentc.cli.stopping import say_all_rounds
-from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.text import shown_size
 
-HELP = "write a directory that `snakemake` alone can run"
+_COMPILE_HELP = "write a directory that `snakemake` alone can run"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def _configure_compile(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     add_spec_arguments(parser)
     add_locked_argument(parser)
@@ -33,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
 
 
-def execute(arguments: argparse.Namespace) -> int:
+def _compile(arguments: argparse.Namespace) -> int:
     """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written; 5 for
     no such stage."""
     from agentc.backend_api import load_backends
@@ -57,3 +63,122 @@ def execute(arguments: argparse.Namespace) -> int:
     say_all_rounds(compiled)
     print(f"run it with: cd {directory} && snakemake -c2")
     return 0
+
+
+_BUNDLE_HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
+
+
+def _configure_bundle(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    add_spec_arguments(parser, optional=True)
+    add_locked_argument(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="must not exist yet")
+    parser.add_argument(
+        "--check",
+        type=Path,
+        metavar="DIR",
+        help="instead: compile the spec inside of a bundle again and show what differs; nothing "
+        "of the bundle is executed",
+    )
+    parser.add_argument(
+        "--with-results", action="store_true", help="also the results that the store has"
+    )
+    parser.add_argument(
+        "--with-hidden",
+        action="store_true",
+        help="of results also hidden texts of tasks, which whoever has the bundle can read",
+    )
+    add_store_argument(parser)
+
+
+def _bundle(arguments: argparse.Namespace) -> int:
+    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written
+    or options do not go together; 4 when the store is damaged; 5 when it has none of the results
+    asked for. With --check: 0 when the bundle is what its spec gives, 1 when it is not, 2 when DIR
+    is no bundle."""
+    if arguments.check is not None:
+        return _check(arguments)
+    if arguments.spec is None or arguments.output is None:
+        print("agentc: give SPEC and -o DIR to write a bundle, or --check DIR", file=sys.stderr)
+        return EXIT_USAGE
+    if arguments.with_hidden and not arguments.with_results:
+        print("agentc: hidden texts are results: --with-hidden goes with --with-results",
+              file=sys.stderr)  # fmt: skip
+        return EXIT_USAGE
+    from agentc.backend_api import load_backends
+    from agentc.emit.bundle import write_bundle
+    from agentc.store.paths import readable_store
+
+    compiled = compile_typed(arguments, load_backends(), moving=False)
+    show_found(compiled, arguments)
+    if compiled.plan is None:
+        return EXIT_SPEC
+    store = readable_store(arguments.store) if arguments.with_results else None
+    if store is not None and not any(store.is_published(job.object) for job in compiled.plan.jobs):
+        print(f"agentc: the store {store.root} has no result of this experiment", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    directory: Path = arguments.output
+    try:
+        bundle = write_bundle(directory, compiled, store, hidden=arguments.with_hidden)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
+        return EXIT_USAGE
+    results = f", results of {bundle.results}" if store is not None else ""
+    print(
+        f"{directory}: {bundle.jobs} jobs{results}, {bundle.files} files, {shown_size(bundle.size)}"
+    )
+    say_all_rounds(compiled)
+    for name in bundle.absent:
+        print(f"not in it, since it lies outside of the spec's folder: {name}")
+    print(f"run it with: cd {directory} && snakemake -c4")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from agentc.backend_api import load_backends
+    from agentc.emit.bundle import BundleError
+    from agentc.emit.bundle_check import check_bundle
+    from agentc.source.files import allowed_paths
+    from agentc.source.text_checks import strip_forbidden
+
+    directory: Path = arguments.check
+    if arguments.spec is not None or arguments.output is not None or arguments.params:
+        print("agentc: --check takes the bundle alone: its plan has the params", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        checked = check_bundle(directory, load_backends(), allowed_paths(arguments.allow_paths))
+    except BundleError as error:
+        print(f"agentc: {strip_forbidden(str(error))}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot read {directory}: {reason}", file=sys.stderr)
+        return EXIT_USAGE
+    show_diagnostics(checked.compiled.diagnostics)
+    for found in checked.differences:
+        detail = f" ({found.detail})" if found.detail else ""
+        print(strip_forbidden(f"{found.kind}: {found.name}{detail}"))
+    plan = checked.compiled.plan
+    if plan is None:
+        print("agentc: the spec inside does not compile here: nothing could be compared",
+              file=sys.stderr)  # fmt: skip
+        return EXIT_SPEC
+    if checked.differences:
+        print(
+            f"{directory} is not what agentc {__version__} makes of {plan.spec_file}: whatever "
+            "differs is code of its sender. (A bundle of another release differs in packages/.)"
+        )
+        return 1
+    given = ", ".join(f"{name} = {value}" for name, value in plan.params.items()) or "none"
+    print(f"{directory}: {checked.files} files, as agentc {__version__} makes them of "
+          f"{plan.spec_file} (params: {given})")  # fmt: skip
+    if checked.results:
+        print(f"{checked.results} of them are results, compared with their sums alone")
+    return 0
+
+
+COMMANDS = {
+    "compile": Command(_COMPILE_HELP, _configure_compile, _compile),
+    "bundle": Command(_BUNDLE_HELP, _configure_bundle, _bundle),
+}

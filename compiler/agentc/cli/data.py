@@ -65,7 +65,7 @@ def _ls(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from agentc.backend_api import load_backends
-    from agentc.data_sets.find import declared_data_sets
+    from agentc.data_sets.acquire import declared_data_sets
 
     for name, (one, users) in declared_data_sets(load_backends()).items():
         if arguments.format == "json":
@@ -82,8 +82,7 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
-    from agentc.data_sets.acquire import AcquireError, acquire
-    from agentc.data_sets.content import differences
+    from agentc.data_sets.acquire import AcquireError, acquire, differences
     from agentc.data_sets.download import DownloadError
 
     data_set = _declared(arguments.name)
@@ -123,7 +122,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from agentc.data_sets.content import differences
+    from agentc.data_sets.acquire import differences
 
     data_set = _declared(arguments.name)
     if data_set is None:
@@ -160,7 +159,7 @@ class _Progress:
 def _declared(name: str) -> DataSet | None:
     """None, said on stderr, when there is no such data set."""
     from agentc.backend_api import load_backends
-    from agentc.data_sets.find import declared_data_sets
+    from agentc.data_sets.acquire import declared_data_sets
     from agentc.diagnostics.suggest import did_you_mean
 
     found = declared_data_sets(load_backends())

@@ -17,7 +17,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
-from agentc.cli.store_argument import add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.runtime.store.layout import StoreLayout
 
 HELP = "compare two specs or runs: what differs in their results, down to the cause"

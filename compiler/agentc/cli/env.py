@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli import env_hash
 from agentc.cli.arguments import (
     add_format_argument,
     add_locked_argument,
@@ -17,13 +16,14 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
-from agentc.cli.store_argument import add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
 from agentc.text import aligned, shown_size
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
     from agentc.software.inventory import Installed
+
 
 HELP = "build, list, verify or remove the software environments of backends"
 
@@ -66,9 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     gc.add_argument(
         "--days", type=float, default=30.0, metavar="N", help="unused for so long (default: 30)"
     )
-    hashes = actions.add_parser("hash", help=env_hash.HELP)
-    env_hash.configure(hashes)
-    hashes.set_defaults(store=None, action=lambda arguments, layout: env_hash.execute(arguments))
+    hashes = actions.add_parser("hash", help=_HASH_HELP)
+    _configure_hash(hashes)
+    hashes.set_defaults(store=None, action=lambda arguments, layout: _hash(arguments))
     for action, execute_action in (
         (sync, _sync),
         (ls, _ls),
@@ -286,3 +286,59 @@ def _chosen(names: list[str], layout: StoreLayout) -> tuple[Installed, ...] | No
             return None
         chosen |= {one.path: one for one in meant}
     return tuple(chosen.values())
+
+
+_HASH_HELP = "put the hashes of its packages' files into a lock, without changing a version"
+_EXIT_ERROR = 1
+
+
+def _configure_hash(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the action."""
+    parser.add_argument("locks", nargs="+", type=Path, metavar="LOCK", help="lock files")
+    parser.add_argument(
+        "--file",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a wheel or source of a pinned version that the index does not have, as of a build of"
+        " your own; may be given several times",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit code 1 where a hash is missing"
+    )
+
+
+def _hash(arguments: argparse.Namespace) -> int:
+    """0 done; 1 a hash is missing or cannot be found; 5 no such file; 4 it cannot be written."""
+    from agentc.runtime.software.lock_text import LockTextError, enumerate_names, read_lock_text
+    from agentc.software.hashing import HashingError, with_hashes
+
+    code = 0
+    for lock in arguments.locks:
+        try:
+            text = lock.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            print(f"agentc: {lock} cannot be read: {error}", file=sys.stderr)
+            return EXIT_NOT_FOUND
+        try:
+            if arguments.check:
+                lacking = read_lock_text(text).unhashed
+                if lacking:
+                    print(f"{lock}: no hash for {enumerate_names(lacking)}")
+                    code = _EXIT_ERROR
+                continue
+            hashed = with_hashes(text, arguments.file, directory=lock.parent)
+        except (HashingError, LockTextError, OSError) as error:
+            print(f"agentc: {lock}: {error}", file=sys.stderr)
+            return _EXIT_ERROR
+        if hashed == text:
+            print(f"{lock}: has them all")
+            continue
+        try:
+            lock.write_text(hashed, encoding="utf-8")
+        except OSError as error:
+            print(f"agentc: {lock} cannot be written: {error}", file=sys.stderr)
+            return EXIT_STORE
+        print(f"{lock}: {hashed.count('--hash=') - text.count('--hash=')} hashes added")
+    return code

@@ -1,4 +1,5 @@
-"""`agentc explain NAME`: a diagnostic code, or how a stage of a spec was understood."""
+"""`agentc explain`: a diagnostic code, or how a stage of a spec was understood. `agentc templates`:
+the templates that ship with agentc. `agentc schema`: the JSON Schema of the spec language."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
+from agentc.cli.parser import Command
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.text import aligned
 
@@ -26,19 +28,21 @@ if TYPE_CHECKING:
     from agentc.compilation import Compilation
     from agentc.ir.module import Stage
     from agentc.kinds.field import Field, Json
+    from agentc.templates.library import Template, TemplateParam
 
-HELP = "explain a diagnostic code, or the backend and the settings of a stage"
+
+_EXPLAIN_HELP = "explain a diagnostic code, or the backend and the settings of a stage"
 _CODE = re.compile(r"(?i)(?:AGC)?(\d+)")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def _configure_explain(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("name", metavar="CODE|STAGE", help="such as AGC602, `sft` or `eto.2.dpo`")
     add_spec_arguments(parser, optional=True)
     add_format_argument(parser, "json: an object for each stage, or of the code, one a line")
 
 
-def execute(arguments: argparse.Namespace) -> int:
+def _explain(arguments: argparse.Namespace) -> int:
     """0; 1 when the spec has no such thing because it has errors; 2 without a spec; 5 for an
     unknown code or stage."""
     if arguments.spec is not None and names_spec(arguments.name):
@@ -197,3 +201,142 @@ def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json
         note += "" if field.identity == "semantic" else f" ({field.identity})"
         note += "" if read else f", which {stage.backend} does not read"
         yield path, view.get(path), note
+
+
+_TEMPLATES_HELP = "list the templates that specs can `use:`, or show one with its parameters"
+
+
+def _configure_templates(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    actions.add_parser("ls", help="every template that ships with agentc (default)")
+    show = actions.add_parser("show", help="what one makes, its parameters, and its text")
+    show.add_argument("name", metavar="NAME", help="such as eto/rounds, or a file as ./mine.yaml")
+
+
+def _templates(arguments: argparse.Namespace) -> int:
+    """0; 1 when the template is broken, 5 when there is none of that name."""
+    if arguments.action == "show":
+        return _show(arguments.name)
+    return _list()
+
+
+def _list() -> int:
+    from agentc.templates.library import shipped_names
+
+    found = [(name, _read(name)) for name in shipped_names()]
+    rows = [(name, each.makes, _sentence(each.doc)) for name, each in found if each]
+    print("\n".join(aligned(rows)))
+    return 0
+
+
+def _show(name: str) -> int:
+    from agentc.templates.library import shipped_names
+
+    if not name.startswith(".") and name not in shipped_names():
+        from agentc.diagnostics.suggest import did_you_mean
+
+        hint = did_you_mean(name, shipped_names()) or "`agentc templates` lists them"
+        print(f"agentc: there is no template `{name}`; {hint}", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    template = _read(name)
+    if template is None:
+        return EXIT_SPEC
+    print(f"{template.name}: makes a {template.makes}\n\n{template.doc}\n")
+    if template.params:
+        print("parameters (`with:`)")
+        rows = [_param_row(param) for param in template.params.values()]
+        print("\n".join(aligned(rows, indent="  ")) + "\n")
+    print(template.source.text.rstrip())
+    return 0
+
+
+def _read(name: str) -> Template | None:
+    """The template, or None with what is wrong on standard error."""
+    from pathlib import Path
+
+    from agentc.cli.arguments import show_diagnostics
+    from agentc.diagnostics import Sink
+    from agentc.diagnostics.diagnostic import Source, Span
+    from agentc.source.tree import Scalar
+    from agentc.templates.library import TemplateLibrary
+
+    sink = Sink()
+    typed = Source("the command line", name)
+    at = Scalar(name, False, Span(typed, 1, 1, 1, len(name) + 1))
+    template = TemplateLibrary(Path(), sink).find(at)
+    show_diagnostics(sink.sorted())
+    return None if sink.has_errors else template
+
+
+def _param_row(param: TemplateParam) -> tuple[str, str, str, str]:
+    from agentc.schema.coerce import as_json
+
+    given = "required"
+    if param.default is not None:
+        given = f"default {json.dumps(as_json(param.default), ensure_ascii=False)}"
+    return (param.name, str(param.rules.get("type", "value")), given, param.doc or "")
+
+
+def _sentence(text: str) -> str:
+    first = text.split(". ")[0].rstrip(".")
+    return first if len(first) <= 100 else first[:97] + "..."
+
+
+_SCHEMA_HELP = "print the JSON Schema of the spec language, for completion in editors"
+
+
+def _configure_schema(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--kind", metavar="KIND", help="only the stages of one kind")
+    which.add_argument("--backend", metavar="ID", help="only the settings of one backend's own")
+    which.add_argument(
+        "--draft-07", action="store_true", help="the whole in draft-07, as SchemaStore asks for it"
+    )
+    parser.epilog = (
+        "For completion in an editor: `agentc schema > agentc.schema.json`, and at the top of a\n"
+        "spec `# yaml-language-server: $schema=agentc.schema.json`. docs/editors.md says more."
+    )
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    """0, or 5 when the kind or backend does not exist."""
+    from agentc.backend_api import StageBackend, entry_fields, load_backends
+    from agentc.diagnostics.suggest import did_you_mean, listed
+    from agentc.kinds import KINDS, kind_named
+    from agentc.published.json_schema import fields_schema, kind_schema, language_schema
+
+    table = load_backends()
+    if arguments.kind is not None:
+        kind = kind_named(arguments.kind)
+        if kind is None:
+            names = [each.name for each in KINDS]
+            hint = did_you_mean(arguments.kind, names) or f"kinds: {listed(names, 40)}"
+            print(f"agentc: no stage kind `{arguments.kind}`; {hint}", file=sys.stderr)
+            return EXIT_NOT_FOUND
+        schema = kind_schema(kind, table)
+    elif arguments.backend is not None:
+        backend = table.backends.get(arguments.backend)
+        if backend is None:
+            ids = sorted(table.backends)
+            hint = did_you_mean(arguments.backend, ids) or f"backends: {listed(ids, 40)}"
+            print(f"agentc: no backend `{arguments.backend}`; {hint}", file=sys.stderr)
+            return EXIT_NOT_FOUND
+        own = backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
+        schema = fields_schema(f"settings of {backend.id}", own)
+    else:
+        schema = language_schema(table)
+        if arguments.draft_07:
+            from agentc.published.older_dialect import in_draft_07
+
+            schema = in_draft_07(schema)
+    print(json.dumps(schema, indent=2, ensure_ascii=False))
+    return 0
+
+
+COMMANDS = {
+    "explain": Command(_EXPLAIN_HELP, _configure_explain, _explain),
+    "templates": Command(_TEMPLATES_HELP, _configure_templates, _templates),
+    "schema": Command(_SCHEMA_HELP, _configure_schema, _schema),
+}

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from agentc.cli.new_file import write_new_file
+from agentc.cli.parser import write_new_file
 from agentc.exit_codes import EXIT_DONE, EXIT_USAGE
 
 HELP = "write a configuration of a paper's released code as a spec"

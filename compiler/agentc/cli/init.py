@@ -1,7 +1,5 @@
-"""`agentc init [--from NAME] [FILE]`: a new spec, begun from one that ships with agentc.
-
-Neighbour: `shipped_specs.py` knows what each of them needs.
-"""
+"""`agentc init [--from NAME] [FILE]`: a new spec, based on one that ships with agentc; what each of
+those needs (GPUs, downloads, minutes here) is read from its compiled plan."""
 
 from __future__ import annotations
 
@@ -10,15 +8,19 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.new_file import write_new_file
+from agentc.cli.parser import write_new_file
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
+from agentc.text import counted, shown_time
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
-    from agentc.cli.shipped_specs import SpecNeeds
+    from agentc.compilation import Compilation
+    from agentc.plan.work import Work
+
 
 HELP = "write a new spec, begun from one that ships with agentc"
 _DEFAULT = "quickstart"
@@ -44,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the spec written, 2 when the file is there already, 5 when there is no such spec."""
     from agentc.backend_api import load_backends
-    from agentc.cli.shipped_specs import needs_of, shipped_specs
 
     specs, table = shipped_specs(), load_backends()
     if arguments.origin is None and arguments.file is None and arguments.name is None:
@@ -81,7 +82,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
     """All of them: what runs on any machine, the quickest first, and what does not."""
-    from agentc.cli.shipped_specs import needs_of
     from agentc.text import aligned, shown_time
 
     found = {name: needs_of(path, table) for name, path in specs.items()}
@@ -123,7 +123,6 @@ def _cut(line: str, width: int) -> str:
 def _best_of(inside: tuple[str, ...], specs: Mapping[str, Path], table: BackendTable) -> str:
     """The spec of a folder that the folder's name means: one that runs here, the one called `tiny`
     before others; else that of the environment that runs everywhere."""
-    from agentc.cli.shipped_specs import needs_of
 
     def runs(name: str) -> bool:
         needs: SpecNeeds | None = needs_of(specs[name], table)
@@ -149,3 +148,63 @@ def _begun(text: str, origin: str, name: str, target: Path) -> str:
         f"# Begun from {origin}, which ships with agentc.\n#\n#   agentc check {target.name}\n"
         f"#   agentc plan {target.name}\n#   agentc run {target.name}\n\n{body}"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecNeeds:
+    """`gpus` is the most that one job has, `downloads` are repositories of the hub; `seconds` is
+    the middle of what a run would take here with all cores, None for what needs either."""
+
+    gpus: int
+    downloads: tuple[str, ...]
+    seconds: float | None
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether any machine will do: no GPU, nothing from a hub."""
+        return not self.gpus and not self.downloads
+
+    def words(self) -> str:
+        """`no GPU, no weights: about 4.5 min here`, or what it takes."""
+        if self.seconds is not None:
+            return f"no GPU, no weights: about {shown_time(self.seconds)} here"
+        parts = [counted(self.gpus, "GPU") if self.gpus else "no GPU"]
+        if self.downloads:
+            names = sorted(name.rpartition("/")[2] for name in self.downloads)
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            parts.append(f"{names[0]}{more}")
+        return ", ".join(parts)
+
+
+def shipped_specs() -> dict[str, Path]:
+    """Path by name, such as `quickstart` or `eto/webshop`."""
+    from agentc.resources import data_directory
+
+    folder = data_directory() / "specs"
+    paths = sorted(folder.rglob("*.yaml"))
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
+
+
+def needs_of(path: Path, table: BackendTable, scale: str | None = None) -> SpecNeeds | None:
+    """What a spec needs at a scale; None for one that does not compile here, or has no such
+    scale."""
+    from agentc.compilation import compile_spec
+    from agentc.plan.render import plan_document
+    from agentc.plan.work import find_work
+    from agentc.store.paths import readable_store
+
+    compiled = compile_spec(path, {}, table, scale=scale)
+    if compiled.plan is None:
+        return None
+    work = find_work(plan_document(compiled.plan), readable_store(None))
+    jobs = work.document["jobs"]
+    downloads = {str(job["config"]["repo"]) for job in jobs if job["config"].get("repo")}
+    gpus = max(int((job["resources"] or {}).get("gpus") or 0) for job in jobs)
+    seconds = None if gpus or downloads else _seconds(compiled, work, table)
+    return SpecNeeds(gpus=gpus, downloads=tuple(sorted(downloads)), seconds=seconds)
+
+
+def _seconds(compiled: Compilation, work: Work, table: BackendTable) -> float:
+    from agentc.cli.cost import cost_of
+
+    return cost_of(work, compiled, table)[1].wall.median

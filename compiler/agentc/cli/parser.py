@@ -1,10 +1,28 @@
-"""The parser of the command line and of each command: an option that takes one value may be typed
-once. Of two, argparse by itself forgets the first and says nothing."""
+"""The parser of the command line and of each command, with what commands share that compile
+nothing.
+
+An option that takes one value may be typed once: of two, argparse by itself drops the first
+without a message.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of a module that has several: its line of help, its arguments, and what it does,
+    which returns the exit code. A module of one command has these as its own members."""
+
+    HELP: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    execute: Callable[[argparse.Namespace], int]
 
 
 class OnceAction(argparse.Action):
@@ -37,3 +55,22 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **keywords)
         for name in (None, "store"):
             self.register("action", name, OnceAction)
+
+
+def add_store_argument(parser: argparse.ArgumentParser) -> None:
+    """For commands that read or fill a store."""
+    parser.add_argument("--store", metavar="DIR", help="default: $AGENTC_STORE, else .agentc/store")
+
+
+def write_new_file(target: Path, text: str) -> bool:
+    """Whether it was written; else standard error says why. What is there already stays."""
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        print(f"agentc: {target} is there already; name another FILE", file=sys.stderr)
+        return False
+    except OSError as error:
+        print(f"agentc: cannot write {target}: {error.strerror}", file=sys.stderr)
+        return False
+    return True

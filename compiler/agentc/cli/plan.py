@@ -1,4 +1,5 @@
-"""`agentc plan SPEC`: what a run would do, and what changed since the last one."""
+"""`agentc plan SPEC`: what a run would do, and what changed since the last one. `agentc graph
+SPEC`: its stages and what they read, as text or as a picture."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
+from agentc.cli.parser import Command, add_store_argument
 from agentc.cli.stopping import with_stopped_rounds
-from agentc.cli.store_argument import add_store_argument
-from agentc.exit_codes import EXIT_SPEC
+from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 from agentc.kinds.field import Json
 from agentc.plan.review import Review
 from agentc.plan.tree import rank_commands
@@ -30,13 +31,15 @@ from agentc.text import print_wrapped, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
+    from agentc.graph.stages import StageGraph
     from agentc.plan.work import Work
 
-HELP = "show what a run would do: jobs, what the store has, what changed and why"
+
+_PLAN_HELP = "show what a run would do: jobs, what the store has, what changed and why"
 
 _OF_SERVER = ("id", "scope", "replicas", "resources", "clients")
 
-_EPILOG = """\
+_PLAN_EPILOG = """\
 marks:
   +  runs: new                     ~  runs: it changed since the last run
   >  runs: not finished yet        =  the store has it
@@ -46,9 +49,9 @@ other jobs names them.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def _configure_plan(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.epilog = _EPILOG
+    parser.epilog = _PLAN_EPILOG
     add_spec_arguments(parser)
     add_locked_argument(parser)
     add_store_argument(parser)
@@ -68,11 +71,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format_argument(parser)
 
 
-def execute(arguments: argparse.Namespace) -> int:
+def _show_plan(arguments: argparse.Namespace) -> int:
     """0 with the plan on standard output; 1 when the spec has errors, 2 for no such profile,
     5 for no such stage."""
     from agentc.backend_api import load_backends
-    from agentc.cli.costing import cost_to_run
+    from agentc.cli.cost import cost_to_run
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.diagnostics import Sink
     from agentc.memory.render import memory_text
@@ -140,7 +143,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _rests_on(work: Work, expected: Summary) -> str:
-    from agentc.cli.costing import not_measured
+    from agentc.cli.cost import not_measured
 
     lacking = not_measured(work, expected)
     if not lacking:
@@ -207,3 +210,127 @@ def _document(
             for item in review.items
         ],
     }
+
+
+_GRAPH_HELP = "draw the stages of a spec: what reads what, by round, and what the store has"
+
+_FORMATS = ("text", "svg", "html", "dot", "mermaid")
+_ENDINGS = {
+    "": "text",
+    ".txt": "text",
+    ".svg": "svg",
+    ".html": "html",
+    ".htm": "html",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
+}
+_MOST_DRAWN = 400
+"""Stages in a picture: more make none that anybody could read."""
+
+
+def _configure_graph(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = "For example: agentc graph specs/quickstart.yaml -o quickstart.svg"
+    add_spec_arguments(parser)
+    add_store_argument(parser)
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="default: what the ending of FILE says, else text; dot is Graphviz's language, mermaid"
+        " what GitHub draws in pages",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write")
+    parser.add_argument(
+        "--all", action="store_true", help="draw every round, also those that repeat each other"
+    )
+
+
+def _graph(arguments: argparse.Namespace) -> int:
+    """0; 1 when the spec has errors; 2 when FILE cannot be written or ends like nothing that can
+    be drawn, or there is too much for a picture."""
+    from agentc.backend_api import load_backends
+    from agentc.graph.stages import stage_graph
+    from agentc.graph.text import MOST_EDGES
+    from agentc.plan.render import plan_document
+    from agentc.plan.review import review_plan
+    from agentc.plan.tree import headline
+    from agentc.plan.work import find_work
+    from agentc.run.past import plan_before
+    from agentc.store.paths import readable_store
+
+    form = arguments.format or _form(arguments.output)
+    if form is None:
+        print(
+            f"agentc: a graph cannot be written as `{arguments.output.suffix}`; endings:"
+            f" {', '.join(ending for ending in _ENDINGS if ending)}. Graphviz makes the rest of"
+            " a .dot file, such as `dot -Tpdf`",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
+    table = load_backends()
+    compiled = compile_typed(arguments, table)
+    show_found(compiled, arguments)
+    if compiled.plan is None:
+        return EXIT_SPEC
+    layout = readable_store(arguments.store)
+    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
+    work = find_work(plan_document(compiled.plan), layout)
+    review = review_plan(work, plan_before(layout, work.document))
+    graph = stage_graph(review, every=arguments.all)
+    if form in ("svg", "html", "mermaid") and len(graph.nodes) > _MOST_DRAWN:
+        hint = "leave out --all, or use" if arguments.all else "use"
+        print(
+            f"agentc: {len(graph.nodes)} stages are too many for a picture (at most {_MOST_DRAWN});"
+            f" {hint} --format text or dot",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
+    if form == "mermaid" and len(graph.edges) > MOST_EDGES:
+        print(
+            f"agentc: {len(graph.edges)} arrows are too many for Mermaid (at most {MOST_EDGES});"
+            " use --format svg or dot",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
+    text = _written(form, graph, headline(review))
+    if arguments.output is None:
+        print(text, end="")
+        return 0
+    try:
+        arguments.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot write {arguments.output}: {reason}", file=sys.stderr)
+        return EXIT_USAGE
+    print(f"{arguments.output}: {len(graph.nodes)} stages")
+    return 0
+
+
+def _form(output: Path | None) -> str | None:
+    """What FILE's ending asks for; None for an ending that stands for something else."""
+    return "text" if output is None else _ENDINGS.get(output.suffix.lower())
+
+
+def _written(form: str, graph: StageGraph, headline: str) -> str:
+    from agentc.graph.svg import page_text, svg_text
+    from agentc.graph.text import dot_text, graph_text, mermaid_text
+
+    match form:
+        case "svg":
+            return svg_text(graph, headline)
+        case "html":
+            return page_text(graph, headline)
+        case "dot":
+            return dot_text(graph)
+        case "mermaid":
+            return mermaid_text(graph)
+        case _:
+            return graph_text(graph, headline)
+
+
+COMMANDS = {
+    "plan": Command(_PLAN_HELP, _configure_plan, _show_plan),
+    "graph": Command(_GRAPH_HELP, _configure_graph, _graph),
+}

@@ -15,8 +15,8 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
+from agentc.cli.parser import add_store_argument
 from agentc.cli.stopping import with_stopped_rounds
-from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC
 
 HELP = "look for what would fail: cluster limits, disk, software, tokens, before anything is queued"
@@ -49,13 +49,13 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 no problem, 1 errors in the spec, 2 no such profile, 5 no such stage, 7 something would
     fail."""
     from agentc.backend_api import load_backends
-    from agentc.cli.costing import cost_to_run
+    from agentc.cli.cost import cost_to_run
     from agentc.placement import read_requests
     from agentc.placement.profile import find_profile
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
     from agentc.preflight.every_check import every_check
-    from agentc.preflight.render import findings_document, findings_text
+    from agentc.preflight.finding import findings_document, findings_text
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import store_root
 

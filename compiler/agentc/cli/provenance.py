@@ -10,7 +10,7 @@ from typing import Any
 
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import NoRunError, add_variant_arguments, choose_run
-from agentc.cli.store_argument import add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import Lineage, StoredObject

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import names_spec
 from agentc.cli.choose_run import add_variant_arguments, choose_run
+from agentc.cli.parser import add_store_argument
 from agentc.cli.provenance import find_object, provenance_document
-from agentc.cli.store_argument import add_store_argument
-from agentc.distribution import install_command
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_STORE, EXIT_USAGE, CommandError
+from agentc.resources import install_command
 
 if TYPE_CHECKING:
     from agentc.published.model_card import CardEvaluation, CardFacts

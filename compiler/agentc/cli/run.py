@@ -20,9 +20,9 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
+from agentc.cli.parser import add_store_argument
 from agentc.cli.run_steps import RunSteps
 from agentc.cli.stopping import show_rounds, with_stopped_rounds
-from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
 from agentc.plan.work import Work, find_work
 from agentc.text import print_wrapped, terminal_width
@@ -104,14 +104,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 done, 1 errors in the spec, 2 no such profile, 3 a job failed, 4 no usable store, 5 no such
     stage, 6 a claim with `gate: true` is not reproduced, 7 preflight has a problem."""
     from agentc.backend_api import load_backends
-    from agentc.cli.costing import WORTH_MEASURING_S, cost_to_run
+    from agentc.cli.cost import WORTH_MEASURING_S, cost_to_run
     from agentc.diagnostics import Sink
     from agentc.passes.lowering.secrets import report_missing
     from agentc.placement.device_count import DeviceCount
     from agentc.placement.profile import find_profile, require_executor
     from agentc.plan.render import plan_document
-    from agentc.run.driver import DriverOptions, at_once
     from agentc.run.orchestrate import RunOptions
+    from agentc.run.snakemake_process import DriverOptions, at_once
     from agentc.runtime.machine.hardware import DevicesError
     from agentc.runtime.machine.output_filters import unguarded
     from agentc.software.requirements import needed_by_plan, report_lacking
@@ -224,7 +224,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _why_waiting(profile: Profile | None, work: Work, unit: str) -> list[str]:
     """Why SLURM does not start a job, in preflight's words."""
-    from agentc.preflight.why_waiting import why_waiting
+    from agentc.preflight.queue import why_waiting
 
     return [] if profile is None else why_waiting(profile, work, unit)
 
@@ -240,7 +240,7 @@ def _would_fail(
     """Whether the offline half of preflight has a problem, which is printed."""
     from agentc.placement import read_requests
     from agentc.preflight.every_check import every_check
-    from agentc.preflight.render import problems_text
+    from agentc.preflight.finding import problems_text
 
     requests = None if profile is None else read_requests(profile)
     found = every_check(work, compiled, table, requests, cost, online=False)
@@ -254,7 +254,7 @@ def _submit_limit(work: Work, profile: Profile | None) -> SubmitLimit | None:
     """The smallest limit of SLURM's on the jobs that the run has in the queue."""
     from agentc.placement import read_requests, settle_plan
     from agentc.placement.profile import SLURM
-    from agentc.preflight.job_counts import limit_of_run
+    from agentc.preflight.queue import limit_of_run
 
     if profile is None or profile.executor != SLURM or not work.missing:
         return None

@@ -1,5 +1,5 @@
 """What `agentc run` does once nothing stands against it: the plan is run, in steps where rounds may
-stop: up to the next measures, and on with what the store says then (`agentc.searching.steps`)."""
+stop: up to the next measures, then further by what the store says (`agentc.searching.stopping`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.costing import cost_to_run
+from agentc.cli.cost import cost_to_run
 from agentc.cli.stopping import show_rounds, with_stopped_rounds
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STORE
 from agentc.text import print_wrapped
@@ -52,8 +52,7 @@ class RunSteps:
         from agentc.plan.render import plan_document
         from agentc.plan.work import find_work, work_towards
         from agentc.runtime.store.file_system import StoreWriteError
-        from agentc.searching.steps import step_before
-        from agentc.searching.stopping import rounds_so_far
+        from agentc.searching.stopping import rounds_so_far, step_before
 
         begun = False
         try:
@@ -113,8 +112,8 @@ class RunSteps:
         from agentc.cost.render import summary_sentence
         from agentc.emit import compile_to
         from agentc.plan.render import document_text
+        from agentc.run.active_runs import claim_plan_folder
         from agentc.run.orchestrate import run_plan
-        from agentc.run.plan_folder import claim_plan_folder
         from agentc.runtime.store.file_system import writing
         from agentc.store.paths import plans_folder, variant_of
 

@@ -1,5 +1,5 @@
-"""`agentc runs [NAME]`: what was run with the store: each experiment, at each scale, with each
-choice of params."""
+"""`agentc runs [NAME]`: what was run with the store, by experiment, scale and params. `agentc
+cancel [NAME]`: stop a run that another shell started, on this machine or in a queue."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import add_format_argument
-from agentc.cli.store_argument import add_store_argument
-from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
+from agentc.cli.parser import Command, add_store_argument
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.text import fitted, shown_size, terminal_width
 
 if TYPE_CHECKING:
+    from agentc.run.active_runs import ActiveRun
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.run_history import DamagedRun, KnownRun
 
-HELP = "list what was run: by experiment, scale and params, with state, size and report"
 
-_EPILOG = """\
+_RUNS_HELP = "list what was run: by experiment, scale and params, with state, size and report"
+
+_RUNS_EPILOG = """\
 RUN is what `status`, `report`, `claims` and `cancel` take: the name of the experiment, after an `@`
 its scale and the params that differ from their defaults. `agentc store gc` keeps the results of
 each; those of a run that --forget takes from the list are its to delete.
@@ -29,9 +31,9 @@ each; those of a run that --forget takes from the list are its to delete.
 _REMEDY = "running it again writes its plan anew, --forget removes its record"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def _configure_runs(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.epilog = _EPILOG
+    parser.epilog = _RUNS_EPILOG
     parser.add_argument("name", nargs="?", metavar="NAME", help="only runs of this experiment")
     parser.add_argument(
         "--forget",
@@ -44,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format_argument(parser, "json: an object a line")
 
 
-def execute(arguments: argparse.Namespace) -> int:
+def _runs(arguments: argparse.Namespace) -> int:
     """0; 3 when a run that is at work was to be forgotten; 5 there is none of that name."""
     import json
 
@@ -85,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
     from agentc.plan.work import find_work, read_plan
-    from agentc.run.active import active_runs
+    from agentc.run.active_runs import active_runs
     from agentc.run.report_page import shown_page
     from agentc.store.objects import size_of
 
@@ -139,7 +141,7 @@ def _forget(labels: list[str], runs: Sequence[KnownRun | DamagedRun], layout: St
     import shutil
 
     from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.run.active import active_runs
+    from agentc.run.active_runs import active_runs
 
     known = {run.label: run for run in runs}
     for label in labels:
@@ -158,3 +160,102 @@ def _forget(labels: list[str], runs: Sequence[KnownRun | DamagedRun], layout: St
         shutil.rmtree(place, ignore_errors=True)
         print(f"{label}: forgotten; `agentc store gc` shows what nothing needs any more")
     return 0
+
+
+_CANCEL_HELP = "stop a run that another shell started: its jobs, processes and queued jobs"
+
+_CANCEL_EPILOG = """\
+The run stops as it does after Ctrl-C: finished work is kept, and `agentc run` goes on later.
+Of a run that was killed, the jobs that it left in a queue and its processes here are ended.
+"""
+_PATIENCE_S = 120.0
+
+
+def _configure_cancel(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.epilog = _CANCEL_EPILOG
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="the experiment, or one run of it as `agentc runs` writes it (default: the one at"
+        " work)",
+    )
+    add_store_argument(parser)
+
+
+def _cancel(arguments: argparse.Namespace) -> int:
+    """0 when nothing of it is left, 2 when several experiments are at work and none is named,
+    3 when something does not end or is another user's, 5 when no run is at work."""
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.run.active_runs import active_runs
+    from agentc.run.leftovers import refusal
+    from agentc.store.paths import readable_store
+
+    layout = readable_store(arguments.store)
+    every = active_runs(layout)
+    runs = [run for run in every if run.may_be_ended]
+    others = [run for run in every if not run.may_be_ended and _is_meant(run, arguments.name)]
+    if others and not any(_is_meant(run, arguments.name) for run in runs):
+        for run in others:
+            print(f"agentc: {refusal(run)}", file=sys.stderr)
+        return EXIT_FAILED
+    names = sorted({run.name for run in runs})
+    if not names:
+        print(f"agentc: no run is at work with the store {layout.root}", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    name = arguments.name or names[0]
+    if name not in names:
+        # A name stands for its scales and params where they leave no choice.
+        ours = [label for label in names if label.partition("@")[0] == name]
+        if len(ours) > 1:
+            print(f"agentc: at work are {', '.join(ours)}; name one", file=sys.stderr)
+            return EXIT_USAGE
+        name = ours[0] if ours else name
+    if name not in names:
+        hint = did_you_mean(name, names) or f"at work: {', '.join(names)}"
+        print(f"agentc: no run of `{name}` is at work; {hint}", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    if arguments.name is None and len(names) > 1:
+        print(f"agentc: at work are {', '.join(names)}; name one", file=sys.stderr)
+        return EXIT_USAGE
+    troubles = [_end(run, layout) for run in runs if run.name == name]
+    for trouble in filter(None, troubles):
+        print(f"agentc: {trouble}", file=sys.stderr)
+    return EXIT_FAILED if any(troubles) else 0
+
+
+def _is_meant(run: ActiveRun, name: str | None) -> bool:
+    """Whether a name stands for the run: its label, or the experiment; none for every run."""
+    return name is None or name in (run.name, run.name.partition("@")[0])
+
+
+def _end(run: ActiveRun, layout: StoreLayout) -> str:
+    """Stop one run; returns what is amiss, or ""."""
+    from agentc.run.leftovers import clear_queue, end_leftover_processes
+
+    where = f"process {run.pid} on {run.host}"
+    if run.is_alive():
+        print(f"{run.name}: stopping ({where})", flush=True)
+        run.ask_to_stop()
+        deadline = time.monotonic() + _PATIENCE_S
+        while run.is_alive():
+            if time.monotonic() > deadline:
+                return f"{run.name} ({where}) has not stopped after {_PATIENCE_S:.0f} s"
+            time.sleep(0.2)
+    else:
+        print(f"{run.name}: its run ({where}) was killed; ending what it left", flush=True)
+    trouble = clear_queue([run])
+    ended = end_leftover_processes(layout)
+    if ended:
+        print(f"ended {ended} processes that were left behind")
+    if not trouble:
+        run.forget()
+        print(f"{run.name}: stopped; finished work is kept, run it again to go on")
+    return trouble
+
+
+COMMANDS = {
+    "runs": Command(_RUNS_HELP, _configure_runs, _runs),
+    "cancel": Command(_CANCEL_HELP, _configure_cancel, _cancel),
+}

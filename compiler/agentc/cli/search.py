@@ -63,8 +63,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.render import plan_document
     from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.searching.follow import follow
-    from agentc.searching.process import SearcherProcess, needed_by_searcher
-    from agentc.searching.study import Study, StudyFolder, opening_request
+    from agentc.searching.study import (
+        SearcherProcess,
+        Study,
+        StudyFolder,
+        needed_by_searcher,
+        opening_request,
+    )
     from agentc.software.build import build_all
     from agentc.store.paths import open_store, variant_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
-from agentc.cli.store_argument import add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
 from agentc.text import shown_time, terminal_width
 
@@ -40,12 +40,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from agentc.cost.expected import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
-    from agentc.run.active import active_runs
-    from agentc.run.fold_jobs import FoldedJobs, fold_jobs
-    from agentc.run.left_in_queue import left_in_queue
+    from agentc.run.active_runs import active_runs
+    from agentc.run.leftovers import left_in_queue
     from agentc.run.observe import Observer
-    from agentc.run.waiting_record import read_waiting
-    from agentc.run.wording import STATE_WORDS, details, in_queue, sentence
+    from agentc.run.slurm_records import read_waiting
+    from agentc.run.text_view import STATE_WORDS, FoldedJobs, details, fold_jobs, in_queue, sentence
     from agentc.searching.stopping import round_lines, rounds_so_far
     from agentc.store.paths import readable_store
     from agentc.store.run_history import history_damage, read_history

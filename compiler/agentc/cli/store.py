@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_format_argument
-from agentc.cli.store_argument import add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
 from agentc.text import counted, fitted, shown_size, terminal_width
 

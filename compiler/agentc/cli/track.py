@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import names_spec, show_diagnostics
 from agentc.cli.choose_run import add_run_choice, choose_run
-from agentc.cli.store_argument import add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -98,6 +98,6 @@ def _written(arguments: argparse.Namespace) -> tuple[Tracking, ...]:
 
 
 def _at_work(layout: StoreLayout, label: str) -> bool:
-    from agentc.run.active import active_runs
+    from agentc.run.active_runs import active_runs
 
     return any(run.is_alive() for run in active_runs(layout, label))

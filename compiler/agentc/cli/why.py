@@ -18,8 +18,8 @@ from agentc.cli.arguments import (
     show_found,
 )
 from agentc.cli.choose_run import choose_run
+from agentc.cli.parser import add_store_argument
 from agentc.cli.stopping import with_stopped_rounds
-from agentc.cli.store_argument import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.runtime.store.layout import StoreLayout
 
@@ -99,9 +99,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _tried(items: Sequence[Item], layout: StoreLayout, label: str) -> dict[str, JobSnapshot]:
     """Jobs without a result that wait in SLURM's queue, or whose last attempt failed."""
-    from agentc.run.active import active_runs
+    from agentc.run.active_runs import active_runs
     from agentc.run.observe import Observer
-    from agentc.run.waiting_record import read_waiting
+    from agentc.run.slurm_records import read_waiting
 
     jobs = [item.job for item in items if item.state == "run"]
     tokens = [run.token for run in active_runs(layout, label) if run.is_alive()]
@@ -122,7 +122,7 @@ def _attempt(seen: JobSnapshot) -> dict[str, object]:
 
 
 def _attempt_lines(seen: JobSnapshot, item: Item, layout: StoreLayout) -> list[str]:
-    from agentc.run.wording import details, sentence
+    from agentc.run.text_view import details, sentence
 
     head = f"the last attempt {sentence(seen)}" if seen.queue is None else sentence(seen)
     log = layout.staging(item.object) / "logs" / "log.txt"

@@ -8,10 +8,9 @@ from functools import partial
 from agentc.backend_api import EnvironmentBackend, StageBackend
 from agentc.conformance import declaration, lowering, programs
 from agentc.conformance.check import Check
+from agentc.conformance.lowering import check_setting
 from agentc.conformance.serving import served_checks
-from agentc.conformance.settings import check_setting
-from agentc.conformance.subject import BackendUnderTest
-from agentc.conformance.values import leaves
+from agentc.conformance.subject import BackendUnderTest, leaves
 from agentc.kinds import kind_named
 
 

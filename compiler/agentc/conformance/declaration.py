@@ -15,8 +15,7 @@ from typing import Any
 from agentc.backend_api import EnvironmentBackend, StageBackend, software_of
 from agentc.backend_api.table import GROUP
 from agentc.conformance.check import Fault, Skipped, demand
-from agentc.conformance.subject import BackendUnderTest
-from agentc.conformance.values import leaves
+from agentc.conformance.subject import BackendUnderTest, leaves
 from agentc.kinds import KINDS, kind_named
 from agentc.runtime.software.lock_text import LockTextError, enumerate_names, read_lock_text
 

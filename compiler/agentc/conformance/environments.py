@@ -15,17 +15,9 @@ from itertools import zip_longest
 from typing import Any
 
 from agentc.conformance.check import Check, Skipped, demand
-from agentc.conformance.environment_branches import check_fork, check_snapshot
-from agentc.conformance.environment_process import ServedEnvironment
-from agentc.conformance.environment_requests import (
-    Start,
-    check_bad_input,
-    check_close,
-    check_expiry,
-    check_token,
-)
-from agentc.conformance.walks import (
+from agentc.conformance.environment_process import (
     Row,
+    ServedEnvironment,
     close_session,
     demand_same,
     episode_reward,
@@ -41,6 +33,15 @@ from agentc.conformance.walks import (
     tasks_in,
     tasks_of,
     words_for,
+)
+from agentc.conformance.environment_requests import (
+    Start,
+    check_bad_input,
+    check_close,
+    check_expiry,
+    check_fork,
+    check_snapshot,
+    check_token,
 )
 
 KINDS = ("terminal", "latest", "sum", "max")

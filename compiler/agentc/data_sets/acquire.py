@@ -1,25 +1,135 @@
-"""Gets a data set: download, unpack, convert, check; then one rename, so that a folder which is
-there is whole. All happens in `<folder>.fetching`, which a refusal deletes and a broken line does
-not.
-"""
+"""Gets a data set that an installed backend declares: download, unpack, convert, check by the
+hashes of its files; then one rename, so that a folder which is there is whole. All happens in
+`<folder>.fetching`, which a refusal deletes and a lost connection does not."""
 
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import json
+import lzma
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+from typing import Any
 
-from agentc.backend_api import DataSet, DataSource
-from agentc.data_sets.content import differences
+from agentc.backend_api import BackendTable, DataSet, DataSource, EnvironmentBackend
 from agentc.data_sets.download import RefusedError, Report, download
-from agentc.data_sets.unpack import UnpackError, unpack
 from agentc.runtime.store.digests import sha256_of
+
+_OPENERS: Mapping[str, Callable[..., Any]] = {"": open, ".xz": lzma.open, ".gz": gzip.open}
+_CHUNK = 1 << 20
+
+
+def differences(data_set: DataSet, folder: Path) -> tuple[str, ...]:
+    """What a folder lacks or has otherwise, a line each; none: it holds the data set. Further files
+    do not matter."""
+    if not folder.is_dir():
+        return (f"{folder} is no folder",)
+    lines = []
+    for name, wanted in data_set.contents.items():
+        forms = [suffix for suffix in _OPENERS if (folder / (name + suffix)).is_file()]
+        if not forms:
+            lines.append(f"{name} is not there")
+        for suffix in forms:
+            found = _digest(folder / (name + suffix), suffix)
+            if found is None:
+                lines.append(f"{name}{suffix} cannot be read")
+            elif found != wanted:
+                lines.append(f"{name}{suffix} holds {found[:16]}..., not {wanted[:16]}...")
+    return tuple(lines)
+
+
+def _digest(path: Path, suffix: str) -> str | None:
+    digest = hashlib.sha256()
+    try:
+        with _OPENERS[suffix](path, "rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    except (OSError, EOFError, lzma.LZMAError):
+        return None
+    return digest.hexdigest()
+
+
+def declared_data_sets(table: BackendTable) -> dict[str, tuple[DataSet, tuple[str, ...]]]:
+    """Each data set by its name, with the environments that can use it."""
+    found: dict[str, tuple[DataSet, tuple[str, ...]]] = {}
+    for backend in table:
+        if isinstance(backend, EnvironmentBackend):
+            for one in backend.data_sets:
+                _, users = found.get(one.name, (one, ()))
+                found[one.name] = (one, (*users, backend.id))
+    return dict(sorted(found.items()))
+
+
+_MOST_FILES = 200_000
+_UNPACKED_CHUNK = 1 << 20
+
+
+class UnpackError(ValueError):
+    """An archive is broken, or does what no honest one does."""
+
+
+def unpack(archive: Path, folder: Path, most_bytes: int) -> int:
+    """Write the files of a zip under the folder; returns their bytes. Raises UnpackError."""
+    left = most_bytes
+    try:
+        with zipfile.ZipFile(archive) as source:
+            members = source.infolist()
+            if len(members) > _MOST_FILES:
+                raise UnpackError(f"{archive.name} holds over {_MOST_FILES} files")
+            for member in members:
+                target = folder / _inside(archive, member)
+                if member.is_dir():
+                    target.mkdir(parents=True, exist_ok=True)
+                else:
+                    left -= _write(source, member, target, left)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        # RuntimeError: encrypted; NotImplementedError: a compression that Python has not.
+        raise UnpackError(f"{archive.name} cannot be unpacked: {error}") from None
+    return most_bytes - left
+
+
+def _inside(archive: Path, member: zipfile.ZipInfo) -> str:
+    """The member's name, if it is one below the folder, on every system."""
+    name = member.filename
+    parts = name.rstrip("/").split("/")
+    windows = PureWindowsPath(name)
+    if (
+        "\\" in name
+        or windows.drive
+        or any(part in ("", ".", "..") for part in parts)
+        or any(ord(letter) < 32 for letter in name)
+    ):
+        raise UnpackError(f"{archive.name} has a file that would lie elsewhere: {name!r}")
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise UnpackError(f"{archive.name} has {name!r}, which is neither a file nor a folder")
+    return name
+
+
+def _write(source: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most: int) -> int:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    try:
+        # "x": no second member of the same name writes over the first one.
+        with source.open(member) as packed, target.open("xb") as out:
+            while chunk := packed.read(_UNPACKED_CHUNK):
+                written += len(chunk)
+                if written > most:
+                    raise UnpackError(f"what {source.filename} holds is larger than it may be")
+                out.write(chunk)
+    except (FileExistsError, IsADirectoryError, NotADirectoryError):
+        raise UnpackError(f"{member.filename!r} is in the archive twice") from None
+    return written
+
 
 ORIGIN = "ORIGIN.json"
 """Says in the folder where its data came from."""

@@ -16,16 +16,17 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import agentc
-from agentc import resources
+from agentc import __version__, resources
 from agentc.compilation import Compilation
-from agentc.emit.bundle_readme import Contents, render_readme
 from agentc.emit.directory import compile_to
 from agentc.exit_codes import EXIT_STORE, CommandError
+from agentc.kinds import REPORT_KIND
+from agentc.kinds.field import Json
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
@@ -217,3 +218,105 @@ def _files(folder: Path) -> Iterator[Path]:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+_RERUN = """\
+This directory reruns the experiment with Snakemake alone. It needs Linux, Python 3.11 or newer, and
+a package index for the software environments, which the first run builds:
+
+    python3 -m pip install "snakemake>=9.8,<10"
+    snakemake -c4
+
+Results go to `.agentc/store`. What is there already is not run again, and a run that was cut off
+goes on where it was. `sha256sum -c --quiet SHA256SUMS` compares this directory with what was
+bundled, results included, and so finds files that were lost or damaged on the way. On a cluster:
+`snakemake --workflow-profile profiles/slurm`.
+
+**This directory is code.** Snakemake executes its Snakefile, everything under `packages/` and the
+programs that plan.json names, with all rights of whoever starts it, and the sums come from whoever
+sent it. Where agentc is installed, `agentc bundle --check .` compiles the spec again and shows what
+differs, without executing anything; else run it as you would any program of its sender.
+""".splitlines()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a README tells: the plan, the number of jobs whose results are there, `absent` files
+    with their sha256, names of template files, and where the store is."""
+
+    plan: Plan
+    results: int
+    absent: Mapping[str, str]
+    templates: tuple[str, ...]
+    store: str
+
+
+def render_readme(contents: Contents) -> str:
+    """Markdown."""
+    return "\n".join(_lines(contents)) + "\n"
+
+
+def _lines(contents: Contents) -> Iterator[str]:
+    plan = contents.plan
+    yield f"# {plan.name}"
+    yield ""
+    description = plan.experiment.get("description")
+    if isinstance(description, str) and description:
+        yield from (description, "")
+    yield from _paper(plan.experiment.get("paper"))
+    yield from _RERUN
+    report = next((job for job in plan.jobs if job.draft.kind == REPORT_KIND), None)
+    if report is not None:
+        yield ""
+        yield f"The report is `{contents.store}/objects/{report.object}/data/index.html`"
+        yield "once all jobs are done."
+    secrets = [job.draft.secrets for job in plan.jobs]
+    secrets += [lease.draft.secrets for job in plan.jobs for lease in job.leases]
+    needs = sorted({name for found in secrets for name in found.values()})
+    if needs:
+        yield ""
+        yield f"Set these environment variables first: {', '.join(needs)}."
+    yield from _absent(contents)
+    yield from _table(contents)
+
+
+def _paper(paper: Json) -> Iterator[str]:
+    if not isinstance(paper, dict) or not paper.get("title"):
+        return
+    authors = paper.get("authors")
+    by = f" {', '.join(map(str, authors))}." if isinstance(authors, list) else ""
+    where = " ".join(str(paper[name]) for name in ("venue", "year") if paper.get(name))
+    url = f" <{paper['url']}>" if paper.get("url") else ""
+    yield from (f"*{paper['title']}*.{by} {where}.{url}", "")
+
+
+def _absent(contents: Contents) -> Iterator[str]:
+    if contents.absent:
+        yield ""
+        yield "## What is not here"
+        yield ""
+        yield "The spec names files outside of its own folder. Put them where the plan looks for"
+        yield "them (relative paths start here); jobs refuse other content:"
+        yield ""
+        yield from (f"- `{name}`, content {digest}" for name, digest in contents.absent.items())
+
+
+def _table(contents: Contents) -> Iterator[str]:
+    plan = contents.plan
+    lock = Path(plan.spec_file).with_suffix(".lock").name
+    params = ", ".join(f"{name} = {value}" for name, value in sorted(plan.params.items()))
+    rows = [
+        ("plan.json", f"{len(plan.jobs)} jobs with their configurations and content keys"),
+        ("Snakefile, config.yaml, profiles/", "what Snakemake reads"),
+        (plan.spec_file, f"the spec; params: {params or 'none'}"),
+        (lock, "everything outside of the spec that it rests on"),
+        ("environments/", "exact versions of the packages that jobs run with"),
+        ("packages/", f"the job programs, and the runtime of agentc {__version__}"),
+    ]
+    if contents.templates:
+        used = ", ".join(contents.templates)
+        rows.append(("templates/", f"for reading, those the spec used ({used}) as they were"))
+    if contents.results:
+        rows.append((contents.store, f"results of {contents.results} jobs, with manifests"))
+    yield from ("", "## What is here", "", "| | |", "|---|---|")
+    yield from (f"| `{name}` | {what} |" for name, what in rows)

@@ -1,8 +1,9 @@
 """Writes an environment as a package of verifiers' format: a taskset and the environment that plays
-its tasks, in the process of whoever plays.
+its tasks in its own process, opened from the program and the settings of a lease.
 
-The world in it is ours, opened from the program and the settings of a lease. Neighbours:
-`verifiers_texts.py` (the files), `environment_package.py`.
+In the texts `{name}` is the package's name, `{Name}` that of its classes. The layout is what
+`vf-init` of 0.4 makes, and what its loaders read: a module whose `__all__` has a Taskset and an
+Env.
 """
 
 from __future__ import annotations
@@ -11,8 +12,144 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentc.emit import verifiers_texts as texts
 from agentc.emit.environment_package import ExportedEntry, ExportError, write_texts, write_whole
+
+PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{dashed}"
+version = "{version}"
+description = "{doc}"
+requires-python = ">=3.11"
+dependencies = ["verifiers>=0.4,<0.5"]
+
+[tool.hatch.build.targets.wheel]
+packages = ["{name}"]
+"""
+
+INIT = '''\
+"""{doc}"""
+
+from {name}.taskset import {Name}Env, {Name}Taskset
+
+__all__ = ["{Name}Env", "{Name}Taskset"]
+'''
+
+TASKSET = '''\
+"""The tasks, and the environment that plays one: the world takes the user's turns."""
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import verifiers.v1 as vf
+
+HERE = Path(__file__).resolve().parent
+SAY = {{
+    "react": "You act in a text world. End each reply with one action in a line of its own, as "
+    "`Action: ...`; thoughts may stand before it.",
+    "action_only": "You act in a text world. Each reply is one action and nothing else.",
+}}
+
+
+@cache
+def world():
+    """The world, with the settings of environment.json; it is opened when it is first asked."""
+    sys.path.insert(0, str(HERE / "packages"))
+    from agentc_backends.agents.exported.world import ExportedWorld
+
+    return ExportedWorld(HERE / "environment.json")
+
+
+class {Name}Config(vf.TasksetConfig):
+    split: Literal[{split_names}] = "{split}"
+    """Which tasks."""
+    seed: int = 0
+    """The world's, where it has chance."""
+    reply_format: Literal["react", "action_only"] = "react"
+    """How an action stands in a reply."""
+
+
+class {Name}Data(vf.TaskData):
+    seed: int
+    reply_format: Literal["react", "action_only"]
+
+
+class {Name}Task(vf.Task[{Name}Data, vf.State, vf.TaskConfig]):
+    pass
+
+
+class {Name}EnvConfig(vf.EnvConfig):
+    # A chat loop that runs nothing of the model needs no container.
+    player: vf.AgentConfig = vf.AgentConfig(
+        harness={{"id": "null"}}, runtime=vf.SubprocessConfig(), max_turns={max_turns}
+    )
+
+
+class {Name}Env(vf.Env[{Name}EnvConfig]):
+    async def run(self, task, agents):
+        data = task.data
+        episode = world().begin(data.name, seed=data.seed, reply_format=data.reply_format)
+        try:
+            async with agents.player.interaction(task) as interaction:
+                segment = await interaction.turn(episode.observation)
+                while not segment.terminated:
+                    episode.answer(segment.last_reply)
+                    if episode.done:
+                        break
+                    segment = await interaction.turn(episode.observation)
+        finally:
+            episode.close()
+        interaction.trace.record_reward("reward", episode.reward)
+        interaction.trace.record_metric("success", episode.reward >= {success})
+        interaction.trace.record_metric("invalid_replies", episode.invalid)
+
+
+class {Name}Taskset(vf.Taskset[{Name}Task, {Name}Config]):
+    def load(self):
+        chosen = self.config
+        for name in world().splits()[chosen.split]:
+            data = {Name}Data(
+                name=name,
+                system_prompt=SAY[chosen.reply_format],
+                seed=chosen.seed,
+                reply_format=chosen.reply_format,
+            )
+            yield {Name}Task(data, chosen.task)
+'''
+
+README = """\
+# {title}
+
+{doc} Exported by `agentc export verifiers` ({release}) from `{backend}`.
+
+```sh
+uv pip install .
+vf-eval {dashed} -n 3 --env.taskset.split {split} --model NAME --client.base-url http://HOST/v1
+```
+
+Rewards of an episode run from {low} to {high}, a success has at least {success} (metric `success`).
+Splits: {tasks}. The world takes the user's turns: the first one is the task, each further one what
+an action led to. An episode has at most {max_turns} replies (`--env.player.max-turns`).
+
+| setting of the taskset | means |
+|---|---|
+| `split` | which tasks; `{split}` where nothing is said |
+| `reply_format` | `react`: an action stands behind `Action:`; `action_only`: it is the reply |
+| `seed` | of the world, where it has chance |
+| `system_prompt` | a file of words of yours, in the place of those that say the format |
+
+| file | is |
+|---|---|
+| `{name}/taskset.py` | the taskset, and the environment that plays its tasks |
+| `{name}/environment.json` | the world's program and its settings |
+| `{name}/packages/` | agentc's runtime and its backends, as they were; they need no other package |
+"""
+
 
 _PROBE = """\
 import sys
@@ -48,8 +185,8 @@ def _write(draft: Path, name: str, entry: ExportedEntry) -> None:
         "tasks": ", ".join(f"`{split}` ({count})" for split, count in splits.items()),
         "max_turns": entry.backend.max_turns,
     }
-    write_texts(draft, {"pyproject.toml": texts.PROJECT, "README.md": texts.README}, words)
-    write_texts(module, {"__init__.py": texts.INIT, "taskset.py": texts.TASKSET}, words)
+    write_texts(draft, {"pyproject.toml": PROJECT, "README.md": README}, words)
+    write_texts(module, {"__init__.py": INIT, "taskset.py": TASKSET}, words)
 
 
 def _opened(module: Path) -> dict[str, int]:

@@ -32,8 +32,7 @@ from agentc.source.tree import (
     merge,
 )
 from agentc.source.tree import Mapping as MappingNode
-from agentc.templates.library import TemplateLibrary
-from agentc.templates.template import Template
+from agentc.templates.library import Template, TemplateLibrary
 
 _DEEPEST = 12
 _MOST_NODES = 100_000

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from agentc.diagnostics.diagnostic import Diagnostic, Severity
 from agentc.kinds.field import Json
+from agentc.lock.collect import locked_records
 from agentc.lock.document import LockDocument
-from agentc.lock.settings import locked_records
 from agentc.plan.diff import change_texts, compare_records
 from agentc.plan.stage_names import folded_names
 from agentc.text import counted, some

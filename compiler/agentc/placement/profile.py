@@ -18,10 +18,10 @@ import yaml
 
 from agentc import resources
 from agentc.diagnostics.suggest import did_you_mean
-from agentc.distribution import install_command
 from agentc.exit_codes import CommandError
 from agentc.placement.profile_keys import key_problems, value_problems
 from agentc.placement.profile_resources import resource_problems
+from agentc.resources import install_command
 
 PROFILE_VARIABLE = "SNAKEMAKE_PROFILE"
 SLURM = "slurm"

@@ -1,7 +1,7 @@
 """Preflight: what would end a run hours later, found in seconds before anything is queued.
 
-`offline` looks at this machine and the plan, `cluster` asks SLURM (`slurm_query`, read by
-`slurm_facts`), `hub` asks the model hub; each yields Findings. `render` prints them.
+`offline`, `machine`, `software` and `requests` look at this machine and the plan, `cluster`,
+`fitting` and `queue` at SLURM (`slurm_facts`), `hub` at the model hub; each yields findings.
 """
 
 from agentc.preflight.finding import PreflightFinding

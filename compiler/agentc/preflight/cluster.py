@@ -14,13 +14,13 @@ from agentc.preflight.slurm_facts import (
     Association,
     Partition,
     Qos,
+    SlurmAnswer,
     enforces_counts,
     read_associations,
     read_default_account,
     read_partitions,
     read_qos,
 )
-from agentc.preflight.slurm_query import SlurmAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

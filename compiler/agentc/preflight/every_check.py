@@ -13,20 +13,20 @@ from agentc.placement import Requests, settle_plan
 from agentc.placement.profile import SLURM
 from agentc.plan.work import Work
 from agentc.preflight import hub, offline
-from agentc.preflight.browser import check_browsers
 from agentc.preflight.cluster import check_cluster, read_cluster
 from agentc.preflight.finding import PreflightFinding
-from agentc.preflight.gpu_software import check_gpu_software
-from agentc.preflight.job_counts import check_job_counts
-from agentc.preflight.machine import check_job_variables, check_machine, check_own_servers
-from agentc.preflight.memory import check_memory
-from agentc.preflight.minutes import check_minutes
-from agentc.preflight.profile_rules import check_rules
-from agentc.preflight.sandbox import check_boxes
-from agentc.preflight.shared_servers import check_shared_servers
-from agentc.preflight.slurm_query import ask_slurm
-from agentc.preflight.software import check_software
-from agentc.run.driver import at_once
+from agentc.preflight.machine import (
+    check_boxes,
+    check_browsers,
+    check_job_variables,
+    check_machine,
+    check_own_servers,
+)
+from agentc.preflight.queue import check_job_counts
+from agentc.preflight.requests import check_memory, check_minutes, check_rules, check_shared_servers
+from agentc.preflight.slurm_facts import ask_slurm
+from agentc.preflight.software import check_gpu_software, check_software
+from agentc.run.snakemake_process import at_once
 
 
 def every_check(

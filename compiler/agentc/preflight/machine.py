@@ -1,14 +1,19 @@
-"""Where jobs run on this machine: whether it has what the jobs ask for. The cluster's part is
-`cluster`."""
+"""Where jobs run on this machine: its GPUs, what jobs inherit, and whether it can box code and
+render pages that models write. `cluster` is the same for SLURM."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.placement import ResolvedRequest
 from agentc.placement.device_count import DeviceShortfall, devices_lacking, devices_too_few
+from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named
+from agentc.runtime.browser.process import NoBrowserError
+from agentc.runtime.browser.render import Renderer
 from agentc.runtime.machine.allocation import memory_limit
 from agentc.runtime.machine.hardware import (
     GPUS_VARIABLE,
@@ -16,6 +21,8 @@ from agentc.runtime.machine.hardware import (
     gpus_hidden,
     machine_devices,
 )
+from agentc.runtime.sandbox.boxes import KINDS
+from agentc.runtime.sandbox.probe import BoxProbe, probe_kind, refusal
 from agentc.runtime.software.variables import JobVariablesError, site_variables
 from agentc.text import counted
 
@@ -94,3 +101,81 @@ def _of_shortfall(short: DeviceShortfall) -> PreflightFinding:
     return PreflightFinding(
         check="gpus", verdict="problem", message=short.message, about=short.stages, fix=short.fix
     )
+
+
+def check_boxes(work: Work, table: BackendTable, elsewhere: bool) -> Iterator[PreflightFinding]:
+    """Each kind of box that jobs which are left to run ask for."""
+    wanted: dict[str, list[str]] = {}
+    for job in work.missing:
+        for lease in job["leases"]:
+            backend = table.backends.get(str(lease["backend"]))
+            if isinstance(backend, EnvironmentBackend) and backend.sandbox_setting is not None:
+                kind = str((lease.get("settings") or {}).get(backend.sandbox_setting) or "auto")
+                wanted.setdefault(kind, []).append(str(job["stage"]))
+    for kind, stages in wanted.items():
+        found = check_sandbox(kind, elsewhere)
+        yield found if found.verdict == "ok" else replace(found, about=tuple(dict.fromkeys(stages)))
+
+
+def check_sandbox(wanted: str = "auto", elsewhere: bool = False) -> PreflightFinding:
+    """`wanted` as in `choose_box`; `elsewhere` where jobs run on other machines than this one,
+    whose box says nothing of theirs."""
+    if elsewhere:
+        return PreflightFinding(
+            check="sandbox",
+            verdict="unknown",
+            message="whether the nodes can box code that models write is known there alone",
+            fix="bubblewrap on every node, or a kernel with Landlock",
+        )
+    tried: list[BoxProbe] = []
+    for kind in KINDS if wanted == "auto" else (wanted,):
+        tried.append(probe_kind(kind))
+        found = tried[-1].box
+        if found is not None:
+            return PreflightFinding(
+                check="sandbox",
+                verdict="ok",
+                message=f"{found.kind} {found.version}, {found.interpreter.program}",
+            )
+    return PreflightFinding(
+        check="sandbox",
+        verdict="problem",
+        message=refusal(tried),
+        fix=tried[0].remedy,
+    )
+
+
+def check_browsers(work: Work, table: BackendTable, elsewhere: bool) -> Iterator[PreflightFinding]:
+    """Starts the boxed browser once, if a job that is left to run needs one."""
+    stages: list[str] = []
+    for job in work.missing:
+        for lease in job["leases"]:
+            backend = table.backends.get(str(lease["backend"]))
+            if isinstance(backend, EnvironmentBackend) and backend.browser:
+                stages.append(str(job["stage"]))
+    if stages:
+        yield check_browser(tuple(dict.fromkeys(stages)), elsewhere)
+
+
+def check_browser(stages: Sequence[str] = (), elsewhere: bool = False) -> PreflightFinding:
+    """`elsewhere` where jobs run on other machines than this one."""
+    if elsewhere:
+        return PreflightFinding(
+            check="browser",
+            verdict="unknown",
+            message="whether the nodes can render pages that models write is known there alone",
+            fix="bubblewrap, Chromium and fonts on every node",
+            about=tuple(stages),
+        )
+    renderer = Renderer()
+    try:
+        facts = renderer.facts()
+    except NoBrowserError as error:
+        reason, _, remedy = str(error).rpartition("; ")
+        return PreflightFinding(
+            check="browser", verdict="problem", message=reason, fix=remedy, about=tuple(stages)
+        )
+    finally:
+        renderer.close()
+    found = f"{facts['browser']} in {facts['kind']} {facts['version']}"
+    return PreflightFinding(check="browser", verdict="ok", message=found)

@@ -17,13 +17,13 @@ from agentc.backend_api.parallel import MULTINODE
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
 from agentc.diagnostics import Sink
-from agentc.distribution import install_command
 from agentc.kinds.table import TRAINERS
 from agentc.passes.lowering.secrets import report_missing
 from agentc.placement import ResolvedRequest
 from agentc.placement.profile import Profile, ProfileError, require_executor
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
+from agentc.resources import install_command
 from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
 from agentc.text import shown_size

@@ -19,24 +19,25 @@ from agentc.backend_api import (
 )
 from agentc.kinds import KINDS, MODEL_KIND, Kind
 from agentc.kinds.field import Field, Json, Role
-from agentc.published.by_backend import (
-    backend_names,
-    dispatch,
-    is_backend,
-    resource_entries,
-    resource_name,
-)
-from agentc.published.published import (
+from agentc.published.fragments import (
     DEFINITIONS,
     EXPRESSION,
     PER_ROUND,
     Schema,
+    backend_names,
+    dispatch,
     field_schema,
+    is_backend,
     mapping_schema,
     named_schema,
+    or_used,
+    resource_entries,
+    resource_name,
     text_schema,
+    use_properties,
+    used_name,
+    used_schema,
 )
-from agentc.published.used import or_used, use_properties, used_name, used_schema
 from agentc.schema import language
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -7,7 +7,7 @@ no keywords of JSON Schema.
 from __future__ import annotations
 
 from agentc.kinds.field import Json
-from agentc.published.published import Schema
+from agentc.published.fragments import Schema
 
 DIALECT_07 = "http://json-schema.org/draft-07/schema#"
 CATALOGUE_ID = "https://json.schemastore.org/agentc.json"

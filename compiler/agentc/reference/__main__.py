@@ -11,13 +11,10 @@ import sys
 from pathlib import Path
 
 from agentc.backend_api import load_backends
-from agentc.reference.architecture import architecture_page, layers_of, packages_page
-from agentc.reference.architecture_picture import picture
-from agentc.reference.check_rules import checks_page
-from agentc.reference.codes import CODES
-from agentc.reference.cost_page import cost_page
+from agentc.reference.architecture import architecture_page, layers_of, packages_page, picture
+from agentc.reference.codes import CODES, checks_page
 from agentc.reference.error_pages import error_index, error_page
-from agentc.reference.overview import overview_picture
+from agentc.reference.overview import cost_page, overview_picture
 from agentc.reference.pages import backends_page, spec_page
 
 

@@ -1,18 +1,74 @@
-"""The generated sections of ARCHITECTURE.md (levels, layers, groups) and docs/design/packages.md.
+"""The generated sections and the picture of ARCHITECTURE.md: the levels that a spec passes on its
+way to a program, with the passes that work on each, and the packages in their layers.
 
-The layers are those that import-linter holds the code to (pyproject.toml), what a package is for is
-the first sentence of its docstring. `architecture_picture.py` draws both.
+The layers are those that import-linter checks the code against (pyproject.toml); what a package
+is for is the first sentence of its docstring. A pass that is in no level, or twice, is an error.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import tomllib
 
-from agentc.reference.levels import levels
+from agentc.front.read_module import FRONT_PASSES
+from agentc.passes import PASSES
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A form of the experiment. `made_by` turns the level above into this one, `passes` work on
+    it; of both, names of passes are checked against the tuples."""
+
+    name: str
+    type: str
+    where: str
+    made_by: tuple[str, ...]
+    passes: tuple[str, ...] = ()
+
+
+LEVELS: tuple[Level, ...] = (
+    Level("spec text", "Source", "agentc.diagnostics.diagnostic", ("read_named",)),
+    Level(
+        "positioned tree", "Node", "agentc.source.tree", ("load_text",),
+        ("use_templates", "choose_scale"),
+    ),
+    Level("declarations", "Spec", "agentc.syntax.nodes", ("read_syntax",)),
+    Level(
+        "module of stages", "Module", "agentc.ir.module", ("read_cells", "join"),
+        ("warn_of_unused", "infer_artifacts", "choose_backends", "check_settings"),
+    ),
+    Level("drafts", "JobDraft, LeaseDraft", "agentc.backend_api.draft", ("a backend's lowering",)),
+    Level(
+        "plan of jobs", "Plan", "agentc.plan.job", ("lower",),
+        ("assign_keys", "share_servers", "fuse_servers", "forecast_memory", "finish"),
+    ),
+    Level("plan.json, Snakefile", "text", "agentc.emit.directory", ("compile_to",)),
+    Level("wrapper", "Wrapper", "agentc.runtime.wrapper", ("Snakemake",)),
+    Level("program", "Job", "agentc.program.job", ("Supervisor",)),
+)  # fmt: skip
+
+
+def levels() -> tuple[Level, ...]:
+    """All of them, first to last. Raises ValueError where their passes are not those of the code,
+    each once."""
+    passes = [each.__name__ for each in (*FRONT_PASSES, *PASSES)]
+    placed = [name for level in LEVELS for name in _named(level, set(passes))]
+    if sorted(placed) != sorted(passes):
+        wrong = sorted(set(placed) ^ set(passes)) or sorted(
+            {n for n in placed if placed.count(n) > 1}
+        )
+        raise ValueError(f"LEVELS and the tuples of passes differ in: {', '.join(wrong)}")
+    return LEVELS
+
+
+def _named(level: Level, passes: set[str]) -> tuple[str, ...]:
+    return (*(name for name in level.made_by if name in passes), *level.passes)
 
 
 def layers_of(root: Path) -> tuple[tuple[str, ...], ...]:
@@ -93,3 +149,75 @@ def first_sentence(source: Path) -> str:
     paragraph = " ".join(text.split("\n\n")[0].split())
     end = re.search(r"\.(?=\s+[A-Z`])", paragraph)
     return (paragraph if end is None else paragraph[: end.end()]).replace("|", "\\|")
+
+
+_STYLE = """\
+svg { --box: #ffffff; --line: #c9ced6; --edge: #8b95a3; --text: #1b2027; --quiet: #5c6673;
+  --back: #f4f6f8; font: 13px system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+@media (prefers-color-scheme: dark) { svg { --box: #1c2128; --line: #3b434e; --edge: #77828f;
+  --text: #e5e9ef; --quiet: #9aa5b3; --back: #14171c; } }
+.back { fill: var(--back); } .box { fill: var(--box); stroke: var(--line); }
+text { fill: var(--text); } .title { font-size: 15px; font-weight: 600; }
+.name { font-weight: 600; } .quiet { fill: var(--quiet); font-size: 11px; }
+.edge { stroke: var(--edge); stroke-width: 1.4; } .tip { fill: var(--edge); }"""
+
+_LEFT, _WIDE, _HIGH, _STEP, _TOP = 24, 400, 44, 74, 56
+_RIGHT, _LAYER_WIDE, _LAYER_STEP = 470, 466, 46
+_LAYER_HIGH = 36
+
+
+def picture(layers: tuple[tuple[str, ...], ...]) -> str:
+    """The SVG's text."""
+    left = list(_level_boxes())
+    right = list(_layer_boxes(layers))
+    height = _TOP + max(len(levels()) * _STEP, len(layers) * _LAYER_STEP) + 16
+    width = _RIGHT + _LAYER_WIDE + 24
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" role="img" aria-label="Levels and layers of agentc">',
+            f"<style>\n{_STYLE}\n</style>",
+            f'<rect class="back" width="{width}" height="{height}"/>',
+            _text(_LEFT, 32, "From a spec to a program", "title"),
+            _text(_RIGHT, 32, "Packages: each imports only what is below it", "title"),
+            *left,
+            *right,
+            "</svg>\n",
+        ]
+    )
+
+
+def _level_boxes() -> Iterator[str]:
+    for number, level in enumerate(levels()):
+        y = _TOP + number * _STEP
+        if number:
+            x, above = _LEFT + 28, y - (_STEP - _HIGH)
+            yield f'<line class="edge" x1="{x}" y1="{above}" x2="{x}" y2="{y - 6}"/>'
+            yield f'<path class="tip" d="M{x - 4},{y - 7} h8 l-4,7 z"/>'
+            yield _text(x + 12, y - 11, ", ".join(level.made_by), "quiet")
+        yield _box(_LEFT, y, _WIDE, _HIGH)
+        yield _text(_LEFT + 12, y + 18, level.name, "name")
+        yield _text(_LEFT + 12, y + 34, ", ".join(level.passes) or level.where, "quiet")
+
+
+def _layer_boxes(layers: tuple[tuple[str, ...], ...]) -> Iterator[str]:
+    for number, layer in enumerate(layers):
+        y = _TOP + number * _LAYER_STEP
+        # Longer names get wider boxes.
+        share = (_LAYER_WIDE - 6 * (len(layer) - 1)) / sum(len(name) + 2 for name in layer)
+        x: float = _RIGHT
+        for name in layer:
+            wide = round(share * (len(name) + 2), 1)
+            yield _box(x, y, wide, _LAYER_HIGH)
+            yield _text(x + wide / 2, y + 22, name, "name", middle=True)
+            x += wide + 6
+
+
+def _box(x: float, y: float, wide: float, high: float) -> str:
+    size = f'width="{wide:g}" height="{high:g}"'
+    return f'<rect class="box" x="{x:g}" y="{y:g}" {size} rx="5"/>'
+
+
+def _text(x: float, y: float, words: str, style: str, *, middle: bool = False) -> str:
+    anchor = ' text-anchor="middle"' if middle else ""
+    return f'<text class="{style}" x="{x:g}" y="{y:g}"{anchor}>{escape(words)}</text>'

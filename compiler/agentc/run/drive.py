@@ -16,22 +16,20 @@ from agentc.exit_codes import EXIT_DONE, EXIT_FAILED
 from agentc.placement.profile import SLURM
 from agentc.plan.work import Work
 from agentc.run import slurm_queue
-from agentc.run.driver import Driver, DriverOptions, at_once, driver_argv
-from agentc.run.observe import JobSnapshot, Observer
-from agentc.run.resubmission import Resubmissions
-from agentc.run.scratch import scratch_folder
-from agentc.run.servers import ServerWatch, release_servers
+from agentc.run.observe import JobSnapshot, Observer, ServerWatch, release_servers
 from agentc.run.slurm_endings import (
+    Resubmissions,
     keep_endings,
     may_be_remembered,
     read_endings,
     read_refusals,
     submitted,
 )
-from agentc.run.slurm_ends import EndsFile
+from agentc.run.slurm_queue import EndsFile
+from agentc.run.slurm_records import WaitingRecord
 from agentc.run.slurm_waiting import Explain
 from agentc.run.slurm_watch import QueueWatch, Verdict
-from agentc.run.waiting_record import WaitingRecord
+from agentc.run.snakemake_process import Driver, DriverOptions, at_once, driver_argv, scratch_folder
 from agentc.runtime.machine.process import STOPPING
 from agentc.runtime.store.file_system import await_published, visibility_timeout
 from agentc.text import counted

@@ -1,18 +1,155 @@
-"""Leftovers of a run that was killed: processes that still carry a mark of this store, staging
-directories of work that is published, sessions whose members are gone."""
+"""What killed runs left: jobs in SLURM's queue, processes, staging folders, sessions without
+members.
+
+Jobs in the queue are waited for where the new run needs what they make, and cancelled where it
+does not (docs/design/slurm.md says why). Another user's jobs are waited for and never cancelled.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentc.placement.profile import SLURM
+from agentc.plan.work import Work, object_of
+from agentc.run import slurm_queue
+from agentc.run.active_runs import ActiveRun, active_runs
+from agentc.run.slurm_endings import Ending, ids_of
+from agentc.run.slurm_queue import QueuedJob, QueueError
+from agentc.run.slurm_records import NOTHING, SUSPENDED, Waiting, WaitingJobs
+from agentc.run.slurm_waiting import hint, numbers_text, why_never
 from agentc.runtime.machine import process
 from agentc.runtime.store.layout import MANIFEST, StoreLayout
 from agentc.runtime.store.object_lock import ObjectLock
 from agentc.store.presence import staged_names
+from agentc.text import counted
+
+_LOOK_S = 2.0
+_LONGEST_S = 30.0
+"""Between two looks at jobs that are waited for: they may run for days."""
+_CLEAR_S = 90.0
+"""How long jobs may take to leave the queue: SLURM itself waits half a minute before it kills."""
+
+
+def dead_runs(layout: StoreLayout, name: str) -> tuple[ActiveRun, ...]:
+    """Runs of this experiment that were killed."""
+    return tuple(run for run in active_runs(layout, name) if not run.is_alive())
+
+
+def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...], list[str]]:
+    """Cancel jobs of this user that the new run has no use for, and forget runs that have none in
+    the queue. Returns the runs whose jobs it should wait for, and what happened in words."""
+    needed = _units(work)
+    awaited: list[ActiveRun] = []
+    numbers: list[str] = []
+    cancelled = 0
+    messages: list[str] = []
+    for run in dead:
+        try:
+            jobs = slurm_queue.queued_jobs([run.token], run.uid) if run.queue == SLURM else ()
+            unneeded = [job for job in jobs if not _may_be_of(job, needed)]
+            if not run.is_mine:
+                if len(unneeded) < len(jobs):
+                    awaited.append(run)
+                    messages.append(_of_another(run, [j for j in jobs if j not in unneeded]))
+                continue
+            if len(unneeded) == len(jobs):
+                slurm_queue.clear([run.token] if jobs else [], _CLEAR_S)
+                run.forget()
+            else:
+                slurm_queue.cancel(unneeded)
+                awaited.append(run)
+                numbers += [job.id for job in jobs if job not in unneeded]
+            cancelled += len(unneeded)
+        except QueueError as error:
+            messages.append(f"cannot tell what a killed run left in the queue: {error}")
+    if cancelled:
+        messages.append(
+            f"cancelled {counted(cancelled, 'job')} that a killed run had left in the queue"
+        )
+    if numbers:
+        messages.append(
+            f"{counted(len(numbers), 'job')} of a run that was killed are in the queue"
+            f" ({', '.join(numbers)}): waiting for what they make; `agentc cancel` ends them"
+        )
+    return tuple(awaited), messages
+
+
+def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
+    """Wait until the jobs of these runs have left the queue; `look` is called all the while."""
+    asked, pause = 0.0, _LOOK_S
+    while runs:
+        if not asked or time.monotonic() - asked >= pause:
+            pause = min(_LONGEST_S, 1.2 * pause) if asked else _LOOK_S
+            if not _queued(runs):
+                break
+            asked = time.monotonic()
+        look()
+        time.sleep(0.25)
+    for run in runs:
+        if run.is_mine:
+            run.forget()
+
+
+def refusal(run: ActiveRun) -> str:
+    """Why this user cannot end a run."""
+    return f"{run.name}: it is {run.user}'s: only they (or an administrator) can end its jobs"
+
+
+def _of_another(run: ActiveRun, jobs: Sequence[QueuedJob]) -> str:
+    numbers = ", ".join(job.id for job in jobs)
+    return (
+        f"{counted(len(jobs), 'job')} of a run of {run.user} that was killed are in the queue"
+        f" ({numbers}): waiting for what they make; only {run.user} (or an administrator) can end"
+        " them"
+    )
+
+
+def clear_queue(runs: Iterable[ActiveRun], *, patient: bool = True) -> str:
+    """Cancel all jobs of these runs that this user may end; if `patient`, wait until they are gone.
+    Returns what is amiss, in words, or ""."""
+    by_user: dict[int, list[str]] = {}
+    for run in runs:
+        if run.queue == SLURM and run.may_be_ended:
+            by_user.setdefault(run.uid, []).append(run.token)
+    left: list[QueuedJob] = []
+    try:
+        for uid, tokens in by_user.items():
+            left += slurm_queue.clear(tokens, _CLEAR_S, patient=patient, uid=uid)
+    except QueueError as error:
+        return f"cannot tell whether jobs are left in the queue ({error}); see `squeue --me`"
+    if left:
+        numbers = ", ".join(job.id for job in left)
+        return f"SLURM jobs {numbers} were cancelled and have not ended after {_CLEAR_S:.0f} s"
+    return ""
+
+
+def _queued(runs: Sequence[ActiveRun]) -> bool:
+    try:
+        return any(slurm_queue.queued_jobs([run.token], run.uid) for run in runs)
+    except QueueError:
+        return True  # the controller may be back at the next look
+
+
+def _may_be_of(job: QueuedJob, needed: Collection[str]) -> bool:
+    """Whether it makes one of these objects, as far as anybody can tell: of an array that was cut
+    off nothing is lost where it is let run."""
+    kind, _, key = (job.unit or "").partition("/")
+    if key == "*":
+        return any(unit.startswith(f"{kind}/") for unit in needed)
+    return job.unit in needed
+
+
+def _units(work: Work) -> set[str]:
+    """Objects that jobs of this run make: those of missing jobs, and of their sessions."""
+    members = {m: s["key"] for s in work.document.get("sessions") or [] for m in s["members"]}
+    found = {object_of(job) for job in work.missing}
+    return found | {f"session/{members[job['id']]}" for job in work.missing if job["id"] in members}
 
 
 def end_leftover_processes(layout: StoreLayout) -> int:
@@ -76,3 +213,37 @@ def _members_exist(layout: StoreLayout, manifest: Path) -> bool:
     except (OSError, ValueError, KeyError, AttributeError):
         return False
     return all((layout.object(member) / MANIFEST).exists() for member in members)
+
+
+def left_in_queue(dead: Iterable[ActiveRun], work: Work) -> tuple[WaitingJobs, str]:
+    """Which jobs of the plan wait there, and a line for people; "" where nothing is left."""
+    tokens = [run.token for run in dead if run.queue == SLURM]
+    if not tokens:
+        return NOTHING, ""
+    try:
+        jobs = slurm_queue.queued_jobs(tokens)
+    except slurm_queue.QueueError as error:
+        return NOTHING, f"a run was killed; what it left in the queue is not known: {error}"
+    now = time.time()
+    waiting = {
+        name: Waiting(
+            number=job.id,
+            state=job.state,
+            reason="" if job.reason == "None" else job.reason,
+            since=now,
+            remedy=why_never(job.reason) or hint(job.reason),
+        )
+        for job in jobs
+        if job.state in ("PENDING", SUSPENDED) and job.unit and not job.unit.endswith("/*")
+        for name in ids_of(Ending("", job.unit, ""), work)
+    }
+    if not jobs:
+        return NOTHING, ""
+    states = ", ".join(
+        f"{n} {state}" for state, n in sorted(Counter(j.state for j in jobs).items())
+    )
+    verb = "is" if len(jobs) == 1 else "are"
+    return WaitingJobs(waiting, now), (
+        f"a run was killed, and its {numbers_text(job.id for job in jobs)} {verb} in SLURM's queue "
+        f"({states}); `agentc run` waits for what it needs of them, `agentc cancel` ends them"
+    )

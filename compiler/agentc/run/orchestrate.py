@@ -22,8 +22,8 @@ from agentc.exit_codes import (
     EXIT_STORE,
 )
 from agentc.plan.work import Work, look_again, object_of
-from agentc.run import claims, inherit, outcome, slurm_endings
-from agentc.run.active import ActiveRun, active_runs, attended
+from agentc.run import claims, leftovers, outcome, slurm_endings
+from agentc.run.active_runs import ActiveRun, active_runs, attended
 from agentc.run.drive import (
     DRIVER_LOG,
     LOOK_S,
@@ -33,18 +33,23 @@ from agentc.run.drive import (
     drive,
     ignore_signals,
 )
-from agentc.run.driver import DriverMissingError, DriverOptions, at_once, require_driver
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
-from agentc.run.observe import Observer
+from agentc.run.live_view import TimeLeft
+from agentc.run.observe import Observer, ServerWatch
 from agentc.run.past import keep_plan, plan_digest
-from agentc.run.plain_view import PlainView
 from agentc.run.record import Record
 from agentc.run.refusals import describe_refusals
 from agentc.run.report_page import shown_report
-from agentc.run.scratch import remove_leftovers, removed_scratch
-from agentc.run.servers import ServerWatch
-from agentc.run.time_left import TimeLeft
-from agentc.run.waiting_record import NOTHING, WaitingRecord, waiting_record
+from agentc.run.slurm_records import NOTHING, WaitingRecord, waiting_record
+from agentc.run.snakemake_process import (
+    DriverMissingError,
+    DriverOptions,
+    at_once,
+    remove_leftovers,
+    removed_scratch,
+    require_driver,
+)
+from agentc.run.text_view import PlainView
 from agentc.runtime.machine.process import StoppedError, stoppable
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import SoftwareEnvironmentError
@@ -110,7 +115,7 @@ def _run(
         print(f"ended {ended} processes that a killed run had left behind")
     sessions = [f"session/{session['key']}" for session in work.document.get("sessions") or []]
     remove_stale_folders(layout, [object_of(job) for job in work.needed], sessions)
-    awaited, messages = inherit.adopt_orphans(inherit.dead_runs(layout, name), work)
+    awaited, messages = leftovers.adopt_orphans(leftovers.dead_runs(layout, name), work)
     for line in messages:
         print(line)
     if not work.missing:
@@ -143,7 +148,7 @@ def _run(
             ):
                 shown.append(waiting)
                 queue = QueueWords(waiting, partial(options.explain, work))
-                inherit.wait_for(awaited, lambda: view.show(observer.look()))
+                leftovers.wait_for(awaited, lambda: view.show(observer.look()))
                 _build_environments(work, directory, view, options.spec_directory)
                 # Each of two runs that begin at once sees the other: both have their record.
                 others = [one for one in active_runs(layout, name) if one.token != run.token]
@@ -198,11 +203,11 @@ def _clear_queue(runs: Sequence[ActiveRun], view: RunView) -> Iterator[None]:
         yield
     except BaseException:
         with ignore_signals():
-            trouble = inherit.clear_queue(runs)
+            trouble = leftovers.clear_queue(runs)
             if trouble:
                 view.say(trouble)
         raise
-    trouble = inherit.clear_queue(runs, patient=False)
+    trouble = leftovers.clear_queue(runs, patient=False)
     if trouble:
         view.say(trouble)
 

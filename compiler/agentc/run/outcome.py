@@ -11,7 +11,7 @@ from agentc.plan.work import Document, object_of
 from agentc.program.job import read_json
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
-from agentc.run.wording import FULL_DISK, details, sentence
+from agentc.run.text_view import FULL_DISK, details, sentence
 from agentc.runtime.health import finding_lines, findings, stage_facts
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.file_system import full_disk_hint

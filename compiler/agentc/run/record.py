@@ -1,9 +1,12 @@
-"""Records of runs in `runs/<label>/`: the plan that was run, the one before it, and a history."""
+"""Records of runs in `runs/<label>/`: the plan that was run, the one before it, the commit, a
+history."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,6 @@ from agentc.cost.expected import expected_entry, read_expected
 from agentc.exit_codes import EXIT_CLAIM, EXIT_DONE, EXIT_STORE
 from agentc.plan.work import Work, object_of
 from agentc.program.job import read_json
-from agentc.run.commit import commit_of
 from agentc.run.past import keep_plan, plan_digest, read_plan_text
 from agentc.runtime.store.file_system import explain
 from agentc.runtime.store.layout import StoreLayout
@@ -152,3 +154,29 @@ def _write(path: Path, text: str) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+def commit_of(spec: Path) -> dict[str, Any] | None:
+    """The commit that is checked out where the spec lies, `{"id", "has_spec"}`: whether the spec
+    is in it as it is. None outside of a repository.
+
+    Only names are asked of git: no hook, filter or monitor of a stranger's repository is run."""
+    try:
+        text = spec.read_bytes()
+        words = ["git", "-C", str(spec.absolute().parent), "rev-parse", "HEAD"]
+        done = subprocess.run(
+            [*words, f"HEAD:./{spec.name}"],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    lines = done.stdout.split()
+    if not lines or len(lines[0]) not in (40, 64) or not lines[0].isalnum():
+        return None
+    make = hashlib.sha1 if len(lines[0]) == 40 else hashlib.sha256
+    blob = make(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
+    return {"id": lines[0], "has_spec": lines[1:] == [blob]}

@@ -1,17 +1,20 @@
 """How SLURM ended jobs of a run, read from the log of Snakemake's plugin: causes and remedies for
-people, and which jobs are worth another submission."""
+people, and which jobs are submitted again, as long as they get further and as often as
+`placement: {retries: ...}` allows."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agentc.placement.precedence import retries_of
 from agentc.plan.work import Work, object_of
 from agentc.program.job import read_json
-from agentc.run.ending_record import SlurmEnding, write_ending
+from agentc.run.slurm_records import SlurmEnding, write_ending
 from agentc.runtime.machine.slurm_nodes import is_away
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.store.file_system import refresh
@@ -274,3 +277,58 @@ def _done(layout: StoreLayout, name: str) -> float:
         return float(read_json(layout.staging(name) / "progress.json")["done"])
     except (ValueError, KeyError, TypeError):
         return 0.0
+
+
+class Resubmissions:
+    """Those of one run, job by job."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._jobs = {str(job["id"]): job for job in work.document["jobs"]}
+        self._reached: dict[str, float] = {}
+        self._submitted: Counter[str] = Counter()
+        self._there: set[str] = set()
+
+    def decide(self, ending: Ending) -> tuple[bool, str]:
+        """Whether the job of an ending that is worth it is submitted again, with a sentence for
+        people. Call it once for each."""
+        message, unit = ending.sentence(self._work), ending.unit
+        if ending.done:
+            # A second time the store is not what Snakemake misses.
+            if unit in self._there:
+                return False, message
+            self._there.add(unit)
+            return True, f"{message}; what it was to make is in the store already: going on"
+        got_on = self._got_on(ending)
+        retries = retries_of([self._jobs[name] for name in ids_of(ending, self._work)])
+        if self._submitted[unit] >= retries:
+            return False, f"{message}; {_bound(retries)}"
+        if not got_on:
+            return (
+                False,
+                f"{message}; it got no further than the last time, so it is not submitted again",
+            )
+        self._submitted[unit] += 1
+        count = f"{self._submitted[unit] + 1} of at most {retries + 1}"
+        return True, f"{message}; submitting it again, to go on where it was cut off ({count})"
+
+    def _got_on(self, ending: Ending) -> bool:
+        """Whether it got further than at its last ending; the first one is always worth another."""
+        done = progress_of(ending, self._work)
+        before = self._reached.get(ending.unit)
+        self._reached[ending.unit] = done
+        return before is None or done > before or not ending.limited
+
+
+def _bound(retries: int) -> str:
+    if retries == 0:
+        return (
+            "it is not submitted again, for `placement:` says `retries: 0`. Another `agentc run` "
+            "goes on where it was cut off"
+        )
+    times = "once" if retries == 1 else f"{retries} times"
+    return (
+        f"it was submitted again {times}, and no more are allowed. Give it longer (`placement: "
+        "{minutes: ...}`) or more of them (`retries`); another `agentc run` goes on where it was "
+        "cut off"
+    )

@@ -1,6 +1,11 @@
-"""Snakemake's executor plugin for SLURM (2.8.0) without its gaps: a status query that fails is sent
-again, ends that slurm_watch.py saw in the queue reach Snakemake at once, and a node that failed
-takes part in later submissions only by a name. Runs inside Snakemake (light_snakemake.py)."""
+"""Snakemake with its executor plugin for SLURM (2.8.0) adapted, for runs whose jobs are in SLURM's
+queue: `python -m agentc.run.slurm_plugin [--slurm-ends FILE] ...` takes Snakemake's arguments.
+
+A status query that fails is sent again; ends that slurm_watch.py saw in the queue reach
+Snakemake at once; a node that failed is excluded from later submissions only by a name; and
+names of jobs say what they do, `agentc-<token>-<stage>`: the plugin gives all jobs of a run one
+name.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,16 @@ import asyncio
 import importlib
 import importlib.util
 import re
+import runpy
+import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agentc.run.slurm_ends import EndsFile
+from agentc.run.slurm_queue import ENDS, EndsFile
 
 PLUGIN = "snakemake_executor_plugin_slurm"
 _TICK_S = 1.0
@@ -180,3 +188,108 @@ def _patient(base: Any, ends: EndsFile, answers: dict[str, str]) -> Any:
             return {n: state for n, state in known.items() if (n, state) not in self._heeded}
 
     return PatientExecutor
+
+
+_NAMING = ("get_submit_command", "query_job_status_sacct", "query_job_status_squeue")
+_CELL = re.compile(r"@[^.:]*")
+_OTHER = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST = 60
+_MOST = 500
+"""Names that a query lists; further stages get the run's own name."""
+
+
+def stage_of(work: Sequence[str]) -> str:
+    """The stage of a job, by the words that its rule has for it (`--job eto.2.dpo`), in letters
+    that SLURM's commands take; cells of a sweep share a name."""
+    name = _CELL.sub("", str(work[-1])) if work else ""
+    return _OTHER.sub("-", name).strip("-")[:_LONGEST]
+
+
+def name_by_stage(plugin: ModuleType) -> bool:
+    """Adapt the imported plugin; False where it is not made as this one expects."""
+    if not all(hasattr(plugin, name) for name in _NAMING):
+        return False
+    names = StageNames()
+    adapted: Any = plugin
+    adapted.get_submit_command = names.submitting(plugin.get_submit_command)
+    for query in _NAMING[1:]:
+        setattr(adapted, query, names.asking(getattr(plugin, query)))
+    return True
+
+
+def import_named() -> None:
+    """Import the plugin, where it is installed, as Snakemake will find it."""
+    if importlib.util.find_spec(PLUGIN) is not None:
+        name_by_stage(importlib.import_module(PLUGIN))
+
+
+class StageNames:
+    """Names that jobs were submitted under, besides the one that the plugin knows."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, None] = {}
+
+    def name(self, run: str, work: Sequence[str]) -> str:
+        """The name of a job; `run` is the plugin's for all of them, `<prefix>_<uuid>`."""
+        prefix, _, _ = run.rpartition("_")
+        stage = stage_of(work)
+        name = f"{prefix}-{stage}" if prefix and stage else run
+        if name not in self._known and len(self._known) >= _MOST:
+            return run
+        self._known[name] = None
+        return name
+
+    def submitting(self, command: Callable[..., str]) -> Callable[..., str]:
+        """The command line of a submission, with the job's own name."""
+
+        def submit(job: Any, params: Mapping[str, Any], *given: Any, **named: Any) -> str:
+            work = getattr(getattr(job, "params", None), "work", None) or ()
+            work = [work] if isinstance(work, str) else list(work)
+            own = self.name(str(params["run_uuid"]), work)
+            return command(job, {**params, "run_uuid": own}, *given, **named)
+
+        return submit
+
+    def asking(self, query: Callable[[str], str]) -> Callable[[str], str]:
+        """A query for the states of jobs by name, with all names."""
+
+        def ask(run: str) -> str:
+            return query(",".join(dict.fromkeys([run, *self._known])))
+
+        return ask
+
+
+LAZY = ("numpy", "pandas")
+_READING = threading.RLock()
+
+
+class LazyModule(ModuleType):
+    """Stands for a package until one of its names is asked for, `__path__` of a submodule's import
+    among them. (The standard library's LazyLoader reads the package at the second `import` of it,
+    before Python 3.12 at least: that asks for `__spec__`.)"""
+
+    def __getattr__(self, name: str) -> Any:
+        package = self.__name__
+        with _READING:
+            if sys.modules.get(package) is self:
+                del sys.modules[package]
+            return getattr(importlib.import_module(package), name)
+
+
+def import_lazily(package: str) -> None:
+    """Have a package imported at its first use; nothing where it is not installed, or is there."""
+    spec = importlib.util.find_spec(package) if package not in sys.modules else None
+    if spec is not None:
+        sys.modules[package] = module = LazyModule(package)
+        module.__spec__ = spec
+
+
+if __name__ == "__main__":
+    for each in LAZY:
+        import_lazily(each)
+    if sys.argv[1:2] == [ENDS]:
+        import_adapted(Path(sys.argv[2]))
+        del sys.argv[1:3]
+    if "--slurm-jobname-prefix" in sys.argv:  # of a run: its jobs are in SLURM's queue
+        import_named()
+    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)

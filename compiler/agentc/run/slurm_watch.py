@@ -15,10 +15,9 @@ from agentc.plan.work import Work, object_of
 from agentc.run import slurm_endings, slurm_queue
 from agentc.run.observe import JobSnapshot
 from agentc.run.slurm_endings import Ending, ids_of
-from agentc.run.slurm_ends import EndsFile
-from agentc.run.slurm_queue import QueueState
+from agentc.run.slurm_queue import EndsFile, QueueState
+from agentc.run.slurm_records import WaitingRecord
 from agentc.run.slurm_waiting import Explain, WaitingNews
-from agentc.run.waiting_record import WaitingRecord
 from agentc.runtime.store.file_system import refresh
 
 LOOK_S = 10.0

@@ -1,25 +1,111 @@
-"""A study: the trials of a search, kept in the store; whose it is, and one searcher at a time.
+"""A study: the trials of a search, kept in the store, for one searcher at a time; and the program
+that proposes values, in its own software environment.
 
-Neighbours: `process.py` keeps and proposes, `follow.py` goes from trial to trial.
+The program receives a line of JSON and answers with one. The first opens the study: `file`,
+`name`, `direction`, `sampler`, `pruner`, `startup_trials`, `seed`, and `axes`, each with
+`choices`, `low`, `high`, `log`, `step`, `integer`; its answer holds the `trials` there are. Then
+come `{"do": ..., "with": [...]}`: `ask` [], `report` [number, round, value], `tell` [number,
+state, value or null, why].
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agentc.backend_api.trackers import Searcher
 from agentc.exit_codes import EXIT_FAILED, CommandError
 from agentc.ir.search import Search
 from agentc.kinds.field import Json
 from agentc.plan.keys import canonical_text
+from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.objective import Measured
-from agentc.searching.process import SearcherProcess
+from agentc.software.requirements import Needed
+
+_CPUS = 1
+_END_S = 10.0
+
+
+class SearcherFailedError(CommandError):
+    """The program ended; its text says where its last words are."""
+
+    exit_code = EXIT_FAILED
+
+
+class SearcherProcess:
+    """Started at once, with the opening request; `log` takes what its library prints. Raises
+    SoftwareEnvironmentError where it cannot be started, SearcherFailedError where it ends."""
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        layout: StoreLayout,
+        opening: Mapping[str, Any],
+        log: Path,
+    ) -> None:
+        needed = needed_by_searcher(searcher)
+        directory, record = environment.ensure_environment(layout, needed.sha256, needed.lock)
+        code = environment.code_directory(layout, [searcher.program])
+        command = environment.python_command(directory, record, layout.root, code)
+        programs = environment.programs_of(directory, record)
+        self._log = log
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [*command, "-m", searcher.program],
+                env=environment.job_variables(code, _CPUS, False, {}, programs),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                # Ctrl-C reaches it as the end of its input, after what it was asked.
+                start_new_session=True,
+            )
+        self.trials: list[Mapping[str, Any]] = self._asked(opening)["trials"]
+
+    def ask(self, what: str, *words: Any) -> dict[str, Any]:
+        """One request and its answer."""
+        return self._asked({"do": what, "with": words})
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):  # its end is told below
+            self._process.stdin.write(json.dumps(request).encode("utf-8") + b"\n")
+            self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            status = self._process.wait()
+            raise SearcherFailedError(
+                f"the program that proposes values ended with {status}; its log: {self._log}"
+            )
+        answer = json.loads(line)
+        assert isinstance(answer, dict)
+        return answer
+
+
+def needed_by_searcher(searcher: Searcher) -> Needed:
+    """Its software environment, which no job shares."""
+    software = searcher.software
+    return Needed(name=software.name, lock=software.text, users=("search",))
+
 
 TrialState: TypeAlias = Literal["complete", "pruned", "failed", "running"]
 _DIGITS = 8

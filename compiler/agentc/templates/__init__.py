@@ -1,4 +1,2 @@
-"""Templates: typed, documented fragments of specs that `use:` puts into place.
-
-`template.py` reads one, `library.py` finds them; `agentc.front.expand_templates` applies them.
-"""
+"""Templates: typed, documented fragments of specs that `use:` puts into place (`library.py`);
+`agentc.front.expand_templates` applies them."""

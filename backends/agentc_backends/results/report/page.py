@@ -221,7 +221,7 @@ def _moment(seconds: float | None) -> str:
 # agentc.
 #
 # All of it stands in the manifests of the jobs. What belongs to one run alone (its params, the
-# commit) is added by who shows the page, `agentc.run.report_header`.
+# commit) is added by who shows the page, `agentc.run.report_page`.
 
 
 def origin(collection: Collection, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """The program of Optuna: proposes values, keeps the study, says whether a trial is worth going on.
 
-One line of JSON is asked on standard input, one answered (`agentc.searching.process` has them).
+One line of JSON is asked on standard input, one answered (`agentc.searching.study` has them).
 What is drawn for a trial depends on the seed, the trial's number and the trials before it alone: a
 study that was cut off goes on as if it had not been.
 """

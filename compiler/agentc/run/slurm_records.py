@@ -1,5 +1,5 @@
-"""Jobs of a run that wait in SLURM's queue, or are suspended there: a file that the run writes, and
-`agentc status` and `why` read. Neighbours: slurm_waiting.py (writes), observe.py (shows)."""
+"""What a run keeps in files about SLURM, for `agentc status` and `why` as well: which jobs wait in
+the queue and why (until the run is over), and how SLURM ended a job (until its next attempt)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from agentc.run.active import active_runs
+from agentc.program.job import write_json
+from agentc.run.active_runs import active_runs
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -98,3 +100,46 @@ def waiting_record(layout: StoreLayout, label: str, token: str) -> Iterator[Wait
 
 def _folder(layout: StoreLayout, label: str) -> Path:
     return RunFolder.of(layout, label).path / "waiting"
+
+
+FILE = "ending.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmEnding:
+    """`state` is SLURM's word, or one of slurm_endings.py; `sentence` names job and state."""
+
+    number: str
+    state: str
+    sentence: str
+    cause: str
+    remedy: str = ""
+
+
+def write_ending(staging: Path, ending: SlurmEnding) -> None:
+    """Keep it; a disk that is full or gone must not end the run that says so on its terminal."""
+    with suppress(OSError):
+        staging.mkdir(parents=True, exist_ok=True)
+        value = asdict(ending)
+        if read_dated(staging / FILE)[0] != value:
+            write_json(staging / FILE, value)
+
+
+def read_ending(staging: Path) -> tuple[SlurmEnding | None, float]:
+    """What is there, and when it was written."""
+    value, dated = read_dated(staging / FILE)
+    try:
+        return (SlurmEnding(**value), dated) if value else (None, 0.0)
+    except TypeError:  # of another version
+        return None, 0.0
+
+
+def read_dated(path: Path) -> tuple[dict[str, Any], float]:
+    """An object of JSON and when its file was written; ({}, 0) where there is none."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            dated = os.fstat(file.fileno()).st_mtime
+            value = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}, 0.0
+    return (value, dated) if isinstance(value, dict) else ({}, 0.0)

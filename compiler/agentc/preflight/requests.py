@@ -1,16 +1,55 @@
-"""What models need, against the GPUs that the spec names and the main memory that jobs get."""
+"""What stages ask for against what they are expected to need: time limits, GPU and main memory,
+rules that only a profile has, and servers of scope `shared`."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentc.cost import Estimate
+from agentc.diagnostics.suggest import did_you_mean
+from agentc.kinds.table import KINDS
 from agentc.memory.cards import card_label
 from agentc.memory.need import gigabytes
-from agentc.placement import ResolvedRequest
-from agentc.preflight.finding import PreflightFinding
+from agentc.placement import Requests, ResolvedRequest
+from agentc.placement.profile import SLURM, Profile
+from agentc.preflight.finding import PreflightFinding, named
 from agentc.runtime.machine.allocation import memory_limit
+from agentc.text import shown_time
+
+_MARGIN = 1.25
+"""Of a limit above what nine of ten such jobs are expected to take."""
+_STEP_MIN = 10
+
+
+def check_minutes(
+    settled: Sequence[ResolvedRequest], estimates: Mapping[str, Estimate]
+) -> Iterator[PreflightFinding]:
+    """A job that will probably be cut off, or may well be where like jobs were measured."""
+    for each in settled:
+        minutes = each.number("minutes")
+        known = [found for job in each.jobs if (found := estimates.get(str(job["id"])))]
+        if minutes is None or not known:
+            continue
+        # Members of a session run beside each other.
+        longest = max(known, key=lambda one: one.seconds.median)
+        seconds, limit = longest.seconds, 60 * minutes
+        if seconds.median <= limit and (seconds.high <= limit or not longest.like):
+            continue
+        wanted = math.ceil(_MARGIN * seconds.high / 60 / _STEP_MIN) * _STEP_MIN
+        yield PreflightFinding(
+            check="time",
+            verdict="warning",
+            message=f"{longest.stage} is expected to take {shown_time(seconds.median)} "
+            f"({shown_time(seconds.low)} to {shown_time(seconds.high)}; {longest.basis}), and gets "
+            f"{minutes} min ({each.placed['minutes'].source})",
+            about=(longest.stage,),
+            fix="a job that is cut off goes on from what it saved, as often as `retries` allows; "
+            f"to spare that set `placement: {{minutes: {wanted}}}` (it changes no key)",
+        )
+
 
 _MIB = 2**20
 KEYS_AND_VALUES = "keys and values"
@@ -113,3 +152,44 @@ def _fixed(job: Mapping[str, Any]) -> int:
 
 def _stages(jobs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(job["stage"]) for job in jobs))
+
+
+_RULES = frozenset({*(kind.name for kind in KINDS), "session", "server"})
+
+
+def check_rules(requests: Requests | None) -> Iterator[PreflightFinding]:
+    """A warning for each name that is no rule of agentc's: a profile may be of other workflows,
+    too."""
+    if requests is None:
+        return
+    for section, names in (("set-resources", requests.forced), ("set-threads", requests.threads)):
+        for name in names:
+            if name.removesuffix("_local") in _RULES:
+                continue
+            hint = did_you_mean(name, sorted(_RULES))
+            yield PreflightFinding(
+                check="profile",
+                verdict="warning",
+                message=f"`{section}: {name}` of {requests.profile.file} has no effect: agentc has"
+                " no such rule",
+                fix=hint
+                or "rules are named after the kinds of stages; jobs that share a server"
+                " are `session`, shared servers are `server`",
+            )
+
+
+def check_shared_servers(
+    settled: Sequence[ResolvedRequest], profile: Profile | None
+) -> Iterator[PreflightFinding]:
+    """A problem where another executor than SLURM's would leave them to the submit host."""
+    servers = [each for each in settled if each.rule == "server"]
+    if profile is None or not profile.queued or profile.executor == SLURM or not servers:
+        return
+    labels = named(each.label.removeprefix("server/") for each in servers)
+    yield PreflightFinding(
+        check="servers",
+        verdict="problem",
+        message=f"{labels} has `scope: shared`, and agentc submits shared servers to SLURM only, "
+        f"not by `executor: {profile.executor}`",
+        fix="set `scope: job`: each job, or session of jobs, then starts the server on its node",
+    )

@@ -1,15 +1,17 @@
-"""How many jobs of a user a cluster takes at once: limits of qualities of service, of partitions'
-own, and of associations. A run keeps to the smallest; preflight says so. Neighbour: `cluster`."""
+"""SLURM's queue: how many jobs of a user a cluster takes at once (limits of qualities of service,
+of partitions' own, and of associations), to which a run keeps; and why a job in the queue does
+not start, with the setting that it comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentc.placement import ResolvedRequest
-from agentc.preflight.cluster import Cluster, read_cluster
+from agentc.placement import ResolvedRequest, read_requests, settle_plan
+from agentc.placement.profile import Profile
+from agentc.plan.work import Work
+from agentc.preflight.cluster import Cluster, check_cluster, read_cluster
 from agentc.preflight.finding import PreflightFinding, problem, warning
-from agentc.preflight.slurm_facts import Association, JobCounts
-from agentc.preflight.slurm_query import ask_slurm
+from agentc.preflight.slurm_facts import Association, JobCounts, ask_slurm
 from agentc.run.slurm_queue import SubmitLimit
 
 
@@ -107,3 +109,19 @@ def _qualities(
     partition = cluster.partitions.get(name)
     if partition is not None and partition.own_qos and partition.own_qos != own:
         yield partition.own_qos
+
+
+def why_waiting(profile: Profile, work: Work, unit: str) -> list[str]:
+    """A sentence for each problem of the job that makes an object; none where SLURM does not
+    answer, or preflight knows of none."""
+    settled = [
+        one for one in settle_plan(work.document, read_requests(profile)) if one.object == unit
+    ]
+    cluster, _ = read_cluster(ask_slurm()) if settled else (None, [])
+    if cluster is None:
+        return []
+    return [
+        each.message + (f"; {each.fix}" if each.fix else "")
+        for each in check_cluster(settled, cluster)
+        if each.verdict == "problem"
+    ]

@@ -1,11 +1,13 @@
-"""Active runs: a record for each `agentc run`, locked and renewed for as long as it lives. By it
-another shell cancels a run, and the next run finds what a killed one left in a queue. In a store
-of several users each ends only their own."""
+"""Active runs: a record for each `agentc run`, locked and renewed for as long as it lives, and the
+folder of its compiled plan, which no other run may replace meanwhile. By the record another
+shell cancels a run, and the next run finds what a killed one left in a queue. In a store of
+several users each ends only their own."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import pwd
@@ -18,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from agentc.runtime.store.file_system import now_at
+from agentc.runtime.store.file_system import now_at, visibility_timeout
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.paths import RunFolder
+from agentc.runtime.store.object_lock import FLOCK_VARIABLE, NO_FLOCK
+from agentc.store.paths import RunFolder, plans_folder
 
 _RENEW_S = 5.0
 _SILENT_S = 60.0
@@ -206,3 +209,50 @@ def _lock(descriptor: int) -> bool:
     except OSError:
         pass
     return True
+
+
+_LOCK = ".run.lock"
+"""Held, shared, by the runs at work; in it the digest of their plan."""
+
+
+@contextmanager
+def claim_plan_folder(layout: StoreLayout, name: str, plan_text: str) -> Iterator[Path]:
+    """A folder for this plan, held while the block runs: `plans/<name>`, or, while a run of
+    another plan of that name is at work there, `plans/<name>-<digest>`. Runs of one plan share.
+    Where nothing can be locked, and on file systems of several machines, some of which keep locks
+    within one, each plan has a folder of the second kind.
+    """
+    digest = hashlib.sha256(plan_text.encode("utf-8")).hexdigest()
+    shared, own = plans_folder(layout) / name, plans_folder(layout) / f"{name}-{digest[:8]}"
+    for folder in (own,) if visibility_timeout(layout) > 0 else (shared, own):
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / _LOCK).open("a+", encoding="utf-8") as lock:
+            locked = _lock_folder(lock, digest)
+            if locked or (locked is None and folder == own):
+                yield folder
+                return
+    raise RuntimeError(f"{own} is used by a run of another plan")
+
+
+def _lock_folder(lock: TextIO, digest: str) -> bool | None:
+    """Whether the folder is this plan's as long as the file is open; None where locks do not
+    work."""
+    if os.environ.get(FLOCK_VARIABLE) == "off":
+        return None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass  # somebody is at work: perhaps with this very plan
+        else:
+            lock.truncate(0)
+            lock.write(digest)
+            lock.flush()
+        # This gives up the first lock before it takes the second, so another run may come between.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    except OSError as error:
+        if error.errno not in NO_FLOCK:
+            raise
+        return None
+    lock.seek(0)
+    return lock.read() == digest

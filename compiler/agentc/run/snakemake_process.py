@@ -1,22 +1,24 @@
-"""The driver: Snakemake on a compiled directory, in a process group of its own."""
+"""Snakemake on a compiled directory, as a process group of its own: its command line, its process,
+and its scratch folder, which is removed at the end of the run or, after a kill, by the next run."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.distribution import install_command
 from agentc.placement.profile import SLURM, Profile
 from agentc.program.child import die_with_parent
-from agentc.run.slurm_ends import ENDS
-from agentc.run.slurm_queue import PREFIX, SubmitLimit
+from agentc.resources import install_command
+from agentc.run.slurm_queue import ENDS, PREFIX, SubmitLimit
 from agentc.runtime.machine import process
 from agentc.runtime.software import variables
 from agentc.runtime.store.layout import StoreLayout
@@ -67,7 +69,7 @@ def driver_argv(
     directory: Path, layout: StoreLayout, targets: Sequence[Path], options: DriverOptions
 ) -> list[str]:
     """Snakemake's command line."""
-    argv = [sys.executable, "-m", "agentc.run.light_snakemake"]
+    argv = [sys.executable, "-m", "agentc.run.slurm_plugin"]
     if options.ends is not None:
         argv += [ENDS, str(options.ends)]
     argv += ["--snakefile", str(directory / "Snakefile")]
@@ -214,3 +216,33 @@ def _job_name(profile: Profile, token: str) -> str:
     own = str(profile.settings.get("slurm-jobname-prefix") or "")
     name = PREFIX + token
     return f"{own[: 49 - len(name)]}-{name}" if own else name
+
+
+_PREFIX = "agentc-"
+_OF_EXECUTORS = "tmp.*"
+"""Folders that each Snakemake makes for scripts of jobs, and leaves where it is killed."""
+
+
+def scratch_folder(directory: Path, token: str) -> Path:
+    """That of a run with this token; its name says whose it is."""
+    return directory / ".snakemake" / f"{_PREFIX}{token}"
+
+
+@contextmanager
+def removed_scratch(directory: Path, token: str) -> Iterator[None]:
+    """Remove that of a run when the block is left, however it ends."""
+    try:
+        yield
+    finally:
+        shutil.rmtree(scratch_folder(directory, token), ignore_errors=True)
+
+
+def remove_leftovers(directory: Path, alive: Collection[str]) -> None:
+    """Remove what runs have left that are over: all but those with these tokens. Nothing of
+    Snakemake's own where there are others, for nobody knows whose it is."""
+    for folder in (directory / ".snakemake").glob(f"{_PREFIX}*"):
+        if folder.name.removeprefix(_PREFIX) not in alive:
+            shutil.rmtree(folder, ignore_errors=True)
+    if not alive:
+        for folder in (directory / ".snakemake").glob(_OF_EXECUTORS):
+            shutil.rmtree(folder, ignore_errors=True)
