@@ -119,10 +119,10 @@ def test_a_plan_says_that_it_measures_nothing(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("plan", spec, "--store", tmp_path) == 0
-    said = "this machine was not measured: `agentc cost` measures, and says what it rests on"
+    said = "this machine was not measured: `agentc cost` measures, and shows the sources"
     assert said in capsys.readouterr().out
     assert run("plan", spec, "--store", tmp_path, "--until", "expert") == 0
-    assert "of disk; `agentc cost` says what it rests on" in capsys.readouterr().out
+    assert "of disk; `agentc cost` shows the sources" in capsys.readouterr().out
 
 
 def test_plan_of_a_broken_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,7 +123,9 @@ def test_what_somebody_stopped_has_not_failed(
     seen = Observer(layout, chain.jobs, since=0.0).look()
     told = describe_failures(layout, chain.jobs, seen, chain.folder / "snakemake.log")
     assert told.startswith("base was stopped by SIGTERM; `agentc run` goes on\n  log: ")
-    assert "agentc did not stop it: its queue, an administrator, or whoever may signal" in told
+    assert (
+        "agentc did not stop it: its queue did, an administrator, or a user who may signal" in told
+    )
 
 
 def test_status_has_what_a_program_warns_of(

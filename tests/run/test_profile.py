@@ -106,10 +106,14 @@ def test_what_the_profile_says_stands_unless_typed(environ: dict[str, str], tmp_
     assert "--jobs" not in argv(own)
     assert "--jobs 3 " in argv(own, jobs=3)
     assert "--slurm-jobname-prefix mine-agentc-0123 " in argv(own, token="0123")
+    assert " -m agentc.run.slurm_plugin " in argv(own, token="0123")
     assert "--cores" not in argv(own)
     here = find(str(write(tmp_path / "here", "cores: 2\n")), environ)
     assert "--cores" not in argv(here)
     assert "--slurm-jobname-prefix" not in argv(here, token="0123")
+    assert " -m snakemake " in argv(here, token="0123"), (
+        "nothing is adapted where SLURM has no jobs"
+    )
     assert "--cores 5 " in argv(here, jobs=5)
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.cli import main
-from agentc.cli.stopping import with_stopped_rounds
+from agentc.cli.spec_work import with_stopped_rounds
 from agentc.compilation import Compilation, compile_spec
 from agentc.ir.search import StoppingRule
 from agentc.plan.render import plan_document

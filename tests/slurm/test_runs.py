@@ -141,4 +141,4 @@ def test_cancel_from_another_shell(
     assert_nothing_left(plan, cluster)
     again = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert again.returncode == 5
-    assert "no run is at work" in again.stderr
+    assert "no run is active" in again.stderr

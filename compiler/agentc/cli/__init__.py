@@ -115,7 +115,7 @@ _EPILOG = """\
 A first look:
   agentc check specs/quickstart.yaml       is the spec right? (no job is started)
   agentc plan specs/quickstart.yaml        what would run, what is there already, and why
-  agentc cost specs/quickstart.yaml        how long it would take, and what that rests on
+  agentc cost specs/quickstart.yaml        how long it would take, and the sources of that
   agentc run specs/quickstart.yaml         run what is missing, then write the report
   agentc explain AGC203                    what a message means, with an example and its mending
 

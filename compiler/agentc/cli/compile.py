@@ -17,7 +17,7 @@ from agentc.cli.arguments import (
     show_found,
 )
 from agentc.cli.parser import Command, add_store_argument
-from agentc.cli.stopping import say_all_rounds
+from agentc.cli.spec_work import say_all_rounds
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.text import shown_size
 

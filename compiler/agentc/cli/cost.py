@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING
 from agentc.cli.arguments import (
     add_format_argument,
     add_spec_arguments,
-    compile_typed,
-    show_diagnostics,
-    show_found,
 )
 from agentc.cli.parser import add_store_argument
-from agentc.cli.stopping import with_stopped_rounds
-from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.cli.spec_work import find_spec_work
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.text import terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
 
 _EPILOG = """\
-`rests on` says where a stage's time comes from: `prior`, stated formulas and constants
+`based on` says where a stage's time comes from: `prior`, stated formulas and constants
 (docs/cost.md); `3 like jobs`, the prior corrected by finished jobs of the store; `its own run`,
 the same job's earlier time. Bands reach from the 10th to the 90th percentile.
 """
@@ -88,12 +85,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.memory.render import memory_label, memory_share
     from agentc.placement.profile import find_profile
-    from agentc.plan.render import plan_document
-    from agentc.plan.work import find_work
     from agentc.run.snakemake_process import at_once
     from agentc.runtime.store.layout import StoreLayout
     from agentc.searching.stopping import round_lines
-    from agentc.store.paths import readable_store
 
     if arguments.gpu is not None and arguments.gpu not in GPUS:
         hint = did_you_mean(arguments.gpu, GPUS) or f"known: {', '.join(GPUS)}"
@@ -109,15 +103,8 @@ def execute(arguments: argparse.Namespace) -> int:
     profile = find_profile(arguments.profile, os.environ)
     queued = profile is not None and profile.queued
     table = load_backends()
-    compiled = compile_typed(arguments, table)
-    if compiled.plan is None:
-        show_diagnostics(compiled.diagnostics, arguments.format)
-        return EXIT_SPEC
-    show_found(compiled, arguments)
-    layout = readable_store(arguments.store)
-    compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
-    assert compiled.plan is not None
-    work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    typed = find_spec_work(arguments, table, until=arguments.until, form=arguments.format)
+    compiled, rounds, work = typed.compiled, typed.rounds, typed.work
     estimates, summary = cost_of(
         work,
         compiled,

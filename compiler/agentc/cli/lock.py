@@ -1,4 +1,4 @@
-"""`agentc lock SPEC`: write down everything outside of the spec that its results rest on."""
+"""`agentc lock SPEC`: write down everything outside of the spec that its results depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_CHANGES = 8
 
-HELP = "pin all that a spec rests on outside of itself: revisions, files, environments, keys"
+HELP = "pin all that a spec depends on outside of itself: revisions, files, environments, keys"
 
 _EPILOG = """\
 The lock lies beside the spec (specs/eto.yaml has specs/eto.lock) and is read by every command from

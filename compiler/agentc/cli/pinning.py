@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import compile_typed, show_diagnostics
+from agentc.cli.spec_work import RefusedError
 from agentc.diagnostics import Diagnostic
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock, render_lock
@@ -70,24 +71,24 @@ def resolve_commits(
 
 def compile_pinned(
     compiled: Compilation, arguments: argparse.Namespace, table: BackendTable
-) -> Compilation | None:
+) -> Compilation:
     """The compilation with a commit for each branch and tag that no lock pins yet. They are written
-    to the lock beside the spec; a lock that exists keeps all else. None where it cannot be done,
-    which is printed."""
+    to the lock beside the spec; a lock that exists keeps all else. Raises RefusedError where it
+    cannot be done, which is printed."""
     moving = compiled.references.unpinned
     if compiled.plan is None or not moving:
         return compiled
     found, complaints = resolve_commits(moving, {})
     if complaints:
         show_diagnostics(complaints)
-        return None
+        raise RefusedError
     target = lock_beside(arguments.spec)
     lock = previous_lock(target)[0]
     known = {} if lock is None else lock.pins()
     pinned = compile_typed(arguments, table, references=OutsideReferences(pins={**known, **found}))
     if pinned.plan is None:
         show_diagnostics(pinned.diagnostics)
-        return None
+        raise RefusedError
     new = collect_lock(pinned.plan, pinned.references, pinned.templates, pinned.scale)
     if lock is not None:
         models = dict(sorted({**lock.section("models"), **new.section("models")}.items()))
@@ -100,7 +101,7 @@ def compile_pinned(
             "commit as `revision:` of the model",
             file=sys.stderr,
         )
-        return None
+        raise RefusedError from None
     print(f"{target}: written; later commands use these commits")
     return pinned
 

@@ -16,14 +16,12 @@ from agentc.cli.arguments import (
     add_format_argument,
     add_locked_argument,
     add_spec_arguments,
-    compile_typed,
     show_diagnostics,
-    show_found,
     wants_colour,
 )
 from agentc.cli.parser import Command, add_store_argument
-from agentc.cli.stopping import with_stopped_rounds
-from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
+from agentc.cli.spec_work import find_spec_work
+from agentc.exit_codes import EXIT_USAGE
 from agentc.kinds.field import Json
 from agentc.plan.review import Review
 from agentc.plan.tree import rank_commands
@@ -82,34 +80,25 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     from agentc.placement import read_requests, settle_plan
     from agentc.placement.profile import find_profile
     from agentc.placement.render import placement_document, placement_text
-    from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.tree import coloured, plan_text
-    from agentc.plan.work import find_work
     from agentc.run.past import path_before, read_past
     from agentc.searching.stopping import round_lines
     from agentc.software.requirements import needed_by_plan, report_lacking
-    from agentc.store.paths import readable_store
 
     profile = find_profile(arguments.profile, os.environ)
     requests = None if profile is None else read_requests(profile)
     table = load_backends()
-    compiled = compile_typed(arguments, table)
-    if compiled.plan is None:
-        show_diagnostics(compiled.diagnostics, arguments.format)
-        return EXIT_SPEC
-    show_found(compiled, arguments)
-    layout = readable_store(arguments.store)
-    compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
-    assert compiled.plan is not None
-    work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    typed = find_spec_work(arguments, table, until=arguments.until, form=arguments.format)
+    work, layout, rounds = typed.work, typed.layout, typed.rounds
+    assert typed.compiled.plan is not None
     lacking = Sink()
-    needed = needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing})
+    needed = needed_by_plan(typed.compiled.plan, {str(job["id"]) for job in work.missing})
     report_lacking(needed, layout, lacking, severity="warning")
     show_diagnostics(lacking.sorted())
     path = path_before(layout, work.document)
     review = review_plan(work, None if path is None else read_past(path))
-    estimates, expected = cost_to_run(work, compiled, table)
+    estimates, expected = cost_to_run(work, typed.compiled, table)
     placed = () if requests is None else settle_plan(work.document, requests)
     if arguments.format == "json":
         described = _document(review, estimates, expected)
@@ -133,7 +122,7 @@ def _show_plan(arguments: argparse.Namespace) -> int:
         for line in wrapped_lines(round_lines(rounds), width):
             print(line)
         if expected is not None:
-            print_wrapped(f"estimate: {summary_sentence(expected)}{_rests_on(work, expected)}")
+            print_wrapped(f"estimate: {summary_sentence(expected)}{_sources(work, expected)}")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
             print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
         if requests is not None:
@@ -142,13 +131,13 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rests_on(work: Work, expected: Summary) -> str:
+def _sources(work: Work, expected: Summary) -> str:
     from agentc.cli.cost import not_measured
 
     lacking = not_measured(work, expected)
     if not lacking:
-        return "; `agentc cost` says what it rests on"
-    return f"; {lacking}: `agentc cost` measures, and says what it rests on"
+        return "; `agentc cost` shows the sources"
+    return f"; {lacking}: `agentc cost` measures, and shows the sources"
 
 
 def _server_ranks(job: Mapping[str, Any]) -> dict[str, Json]:
@@ -252,12 +241,9 @@ def _graph(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.graph.stages import stage_graph
     from agentc.graph.text import MOST_EDGES
-    from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
     from agentc.plan.tree import headline
-    from agentc.plan.work import find_work
     from agentc.run.past import plan_before
-    from agentc.store.paths import readable_store
 
     form = arguments.format or _form(arguments.output)
     if form is None:
@@ -268,16 +254,8 @@ def _graph(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return EXIT_USAGE
-    table = load_backends()
-    compiled = compile_typed(arguments, table)
-    show_found(compiled, arguments)
-    if compiled.plan is None:
-        return EXIT_SPEC
-    layout = readable_store(arguments.store)
-    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
-    assert compiled.plan is not None
-    work = find_work(plan_document(compiled.plan), layout)
-    review = review_plan(work, plan_before(layout, work.document))
+    work = find_spec_work(arguments, load_backends()).work
+    review = review_plan(work, plan_before(work.layout, work.document))
     graph = stage_graph(review, every=arguments.all)
     if form in ("svg", "html", "mermaid") and len(graph.nodes) > _MOST_DRAWN:
         hint = "leave out --all, or use" if arguments.all else "use"

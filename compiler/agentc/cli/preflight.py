@@ -11,13 +11,10 @@ from agentc.cli.arguments import (
     add_format_argument,
     add_locked_argument,
     add_spec_arguments,
-    compile_typed,
-    show_diagnostics,
-    show_found,
 )
 from agentc.cli.parser import add_store_argument
-from agentc.cli.stopping import with_stopped_rounds
-from agentc.exit_codes import EXIT_PREFLIGHT, EXIT_SPEC
+from agentc.cli.spec_work import find_spec_work
+from agentc.exit_codes import EXIT_PREFLIGHT
 
 HELP = "look for what would fail: cluster limits, disk, software, tokens, before anything is queued"
 
@@ -52,8 +49,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.cli.cost import cost_to_run
     from agentc.placement import read_requests
     from agentc.placement.profile import find_profile
-    from agentc.plan.render import plan_document
-    from agentc.plan.work import find_work
     from agentc.preflight.every_check import every_check
     from agentc.preflight.finding import findings_document, findings_text
     from agentc.runtime.store.layout import StoreLayout
@@ -63,22 +58,21 @@ def execute(arguments: argparse.Namespace) -> int:
     profile = find_profile(arguments.profile, os.environ)
     requests = None if profile is None else read_requests(profile)
     table = load_backends()
-    compiled = compile_typed(arguments, table)
-    if compiled.plan is None:
-        show_diagnostics(compiled.diagnostics, arguments.format)
-        return EXIT_SPEC
-    show_found(compiled, arguments)
-    # A store that is in no state to be used is something to find here.
-    layout = StoreLayout(store_root(arguments.store))
-    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
-    assert compiled.plan is not None
-    work = find_work(plan_document(compiled.plan), layout, arguments.until)
+    typed = find_spec_work(
+        arguments,
+        table,
+        until=arguments.until,
+        form=arguments.format,
+        # A store that is in no state to be used is something to find here.
+        open_layout=lambda store: StoreLayout(store_root(store)),
+    )
+    compiled, work = typed.compiled, typed.work
     cluster = profile is not None and profile.queued
     cost = cost_to_run(work, compiled, table, cores=100 if cluster else None, queued=cluster)
     found = every_check(work, compiled, table, requests, cost, online=not arguments.offline)
     if arguments.format == "json":
         name = None if profile is None else profile.name
-        print(json.dumps(findings_document(found, compiled.plan.name, name), indent=2))
+        print(json.dumps(findings_document(found, str(work.document["name"]), name), indent=2))
     else:
         taken = time.monotonic() - started
         print(findings_text(found, taken, asked=not arguments.offline), end="")

@@ -186,7 +186,7 @@ def _configure_cancel(parser: argparse.ArgumentParser) -> None:
 
 def _cancel(arguments: argparse.Namespace) -> int:
     """0 when nothing of it is left, 2 when several experiments are at work and none is named,
-    3 when something does not end or is another user's, 5 when no run is at work."""
+    3 when something does not end or is another user's, 5 when no run is active."""
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.run.active_runs import active_runs
     from agentc.run.leftovers import refusal
@@ -202,7 +202,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
         return EXIT_FAILED
     names = sorted({run.name for run in runs})
     if not names:
-        print(f"agentc: no run is at work with the store {layout.root}", file=sys.stderr)
+        print(f"agentc: no run is active with the store {layout.root}", file=sys.stderr)
         return EXIT_NOT_FOUND
     name = arguments.name or names[0]
     if name not in names:

@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from agentc.cli import run
-from agentc.cli.arguments import add_format_argument, compile_typed, show_found
-from agentc.cli.stopping import with_stopped_rounds
+from agentc.cli.arguments import add_format_argument, compile_typed
+from agentc.cli.spec_work import compile_shown, with_stopped_rounds
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
     interrupted."""
     from agentc.backend_api import load_backends
     from agentc.backend_api.trackers import installed_searcher
+    from agentc.cli.pinning import compile_pinned
     from agentc.plan.render import plan_document
     from agentc.runtime.software.environment import SoftwareEnvironmentError
     from agentc.searching.follow import follow
@@ -74,17 +75,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import open_store, variant_of
 
     table = load_backends()
-    compiled = compile_typed(arguments, table)
-    show_found(compiled, arguments)
-    if compiled.plan is None:
-        return EXIT_SPEC
+    compiled = compile_shown(arguments, table)
     if not arguments.dry_run:
-        from agentc.cli.pinning import compile_pinned
-
-        pinned = compile_pinned(compiled, arguments, table)
-        if pinned is None:
-            return EXIT_SPEC
-        compiled = pinned
+        compiled = compile_pinned(compiled, arguments, table)
     assert compiled.plan is not None
     search = None if compiled.module is None else compiled.module.search
     searcher = installed_searcher(_SEARCHER)

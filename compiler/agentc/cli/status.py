@@ -134,7 +134,7 @@ def _ending(history: Sequence[Mapping[str, Any]]) -> str:
     last = history[-1] if history else {}
     code, ended = last.get("exit"), last.get("ended")
     if code is None or ended is None:
-        return "no run is at work; `agentc run` goes on"
+        return "no run is active; `agentc run` goes on"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(ended))
     names = {130: "interrupted by SIGINT", 143: "stopped by SIGTERM", 129: "stopped by SIGHUP"}
     how = f": {names[code]}" if code in names else ""

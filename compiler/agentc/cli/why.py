@@ -13,14 +13,12 @@ from agentc.cli.arguments import (
     add_allow_path_argument,
     add_format_argument,
     add_param_argument,
-    compile_typed,
     names_spec,
-    show_found,
 )
 from agentc.cli.choose_run import choose_run
 from agentc.cli.parser import add_store_argument
-from agentc.cli.stopping import with_stopped_rounds
-from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.cli.spec_work import find_spec_work
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.runtime.store.layout import StoreLayout
 
 if TYPE_CHECKING:
@@ -135,21 +133,12 @@ def _of_spec(
 ) -> tuple[Review, str] | int:
     """What the spec would do, compared with the last run; or the exit code."""
     from agentc.backend_api import load_backends
-    from agentc.plan.render import plan_document
     from agentc.plan.review import review_plan
-    from agentc.plan.work import find_work
     from agentc.run.past import plan_before, read_past
     from agentc.store.paths import RunFolder
 
     arguments.spec = Path(spec)
-    table = load_backends()
-    compiled = compile_typed(arguments, table)
-    show_found(compiled, arguments)
-    if compiled.plan is None:
-        return EXIT_SPEC
-    compiled, _ = with_stopped_rounds(compiled, arguments, table, layout)
-    assert compiled.plan is not None
-    work = find_work(plan_document(compiled.plan), layout)
+    work = find_spec_work(arguments, load_backends(), open_layout=lambda _: layout).work
     review = review_plan(work, plan_before(layout, work.document))
     before = read_past(RunFolder.of_plan(layout, work.document).previous_plan)
     if before is not None and all(diff.novelty == "same" for diff in review.diffs.values()):

@@ -1,4 +1,4 @@
-"""estimate_plan: what each job of a plan will cost, and what that rests on."""
+"""estimate_plan: what each job of a plan will cost, and the basis of that."""
 
 from __future__ import annotations
 

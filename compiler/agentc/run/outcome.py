@@ -24,9 +24,7 @@ _ERROR = re.compile(r"\s*(?:[\w.]+: )?[\w.]*(?:Error|Exception|Interrupt|Exit|er
 _VARIES = re.compile(
     r"\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d(?:[.,]\d+)?|0x[0-9a-f]+|\bpid \d+|[0-9a-f]{16,}"
 )
-_NOT_US = (
-    "agentc did not stop it: its queue, an administrator, or whoever may signal its processes did"
-)
+_NOT_US = "agentc did not stop it: its queue did, an administrator, or a user who may signal it"
 _LAST_LINES = 3
 _SWEEP = "sweep.json"
 _FEW_RUNS = 2

@@ -15,7 +15,6 @@ import importlib.util
 import re
 import runpy
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -259,37 +258,14 @@ class StageNames:
         return ask
 
 
-LAZY = ("numpy", "pandas")
-_READING = threading.RLock()
-
-
-class LazyModule(ModuleType):
-    """Stands for a package until one of its names is asked for, `__path__` of a submodule's import
-    among them. (The standard library's LazyLoader reads the package at the second `import` of it,
-    before Python 3.12 at least: that asks for `__spec__`.)"""
-
-    def __getattr__(self, name: str) -> Any:
-        package = self.__name__
-        with _READING:
-            if sys.modules.get(package) is self:
-                del sys.modules[package]
-            return getattr(importlib.import_module(package), name)
-
-
-def import_lazily(package: str) -> None:
-    """Have a package imported at its first use; nothing where it is not installed, or is there."""
-    spec = importlib.util.find_spec(package) if package not in sys.modules else None
-    if spec is not None:
-        sys.modules[package] = module = LazyModule(package)
-        module.__spec__ = spec
-
-
-if __name__ == "__main__":
-    for each in LAZY:
-        import_lazily(each)
+def main() -> None:
+    """Adapt the plugin as the arguments say, then be Snakemake."""
     if sys.argv[1:2] == [ENDS]:
         import_adapted(Path(sys.argv[2]))
         del sys.argv[1:3]
-    if "--slurm-jobname-prefix" in sys.argv:  # of a run: its jobs are in SLURM's queue
-        import_named()
+    import_named()
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

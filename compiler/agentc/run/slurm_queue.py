@@ -213,7 +213,7 @@ def _ask(*words: str, once: bool = False) -> str:
 
 
 ENDS = "--slurm-ends"
-"""Argument of light_snakemake.py that names the file."""
+"""Argument of slurm_plugin.py that names the file."""
 
 
 class EndsFile:

@@ -69,12 +69,14 @@ def driver_argv(
     directory: Path, layout: StoreLayout, targets: Sequence[Path], options: DriverOptions
 ) -> list[str]:
     """Snakemake's command line."""
-    argv = [sys.executable, "-m", "agentc.run.slurm_plugin"]
-    if options.ends is not None:
-        argv += [ENDS, str(options.ends)]
+    profile = options.profile
+    if options.token is not None and profile is not None and profile.executor == SLURM:
+        argv = [sys.executable, "-m", "agentc.run.slurm_plugin"]
+        argv += [] if options.ends is None else [ENDS, str(options.ends)]
+    else:
+        argv = [sys.executable, "-m", "snakemake"]
     argv += ["--snakefile", str(directory / "Snakefile")]
     argv += ["--workflow-profile", "none"]
-    profile = options.profile
     if profile is None:
         argv += ["--cores", str(_cores(options))]
         argv += ["--scheduler", "greedy", "--latency-wait", "5"]

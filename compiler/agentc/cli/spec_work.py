@@ -1,29 +1,83 @@
-"""What `run`, `plan`, `cost` and others share: a spec whose rounds stop, compiled as the experiment
-of so many rounds as the store says (`agentc.searching.stopping`)."""
+"""What commands for a spec share: its compilation, shown; the work that a store leaves of it; and
+rounds that stop, compiled as the experiment of fewer rounds (`agentc.searching.stopping`)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import compile_typed, show_diagnostics
+from agentc.cli.arguments import compile_typed, show_diagnostics, show_found
 from agentc.exit_codes import EXIT_SPEC, CommandError
 from agentc.text import some
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
     from agentc.compilation import Compilation
+    from agentc.plan.work import Work
     from agentc.runtime.store.layout import StoreLayout
     from agentc.searching.stopping import RoundsSoFar
+
+
+class RefusedError(CommandError):
+    """A command does not continue; without a message where the reason was shown."""
+
+    def __init__(self, message: str = "", code: int = EXIT_SPEC) -> None:
+        super().__init__(message)
+        self.exit_code = code
 
 
 class StoppedSpecError(CommandError):
     """What is left of a spec when its rounds stop has errors, which were shown."""
 
     exit_code = EXIT_SPEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecWork:
+    """A spec against a store: its compilation, how far its rounds are, and what has to run."""
+
+    compiled: Compilation
+    rounds: tuple[RoundsSoFar, ...]
+    work: Work
+    layout: StoreLayout
+
+
+def compile_shown(
+    arguments: argparse.Namespace, table: BackendTable, form: str = "text"
+) -> Compilation:
+    """The compilation of the spec that was typed, whose diagnostics are shown, errors in this form.
+    Raises RefusedError where there are errors."""
+    compiled = compile_typed(arguments, table)
+    if compiled.plan is None:
+        show_diagnostics(compiled.diagnostics, form)
+        raise RefusedError
+    show_found(compiled, arguments)
+    return compiled
+
+
+def find_spec_work(
+    arguments: argparse.Namespace,
+    table: BackendTable,
+    *,
+    until: str | None = None,
+    form: str = "text",
+    open_layout: Callable[[str | None], StoreLayout] | None = None,
+) -> SpecWork:
+    """What a run of the spec that was typed would have to do, up to a stage. The store is only
+    looked into, unless `open_layout` opens it. Raises RefusedError, StoppedSpecError."""
+    from agentc.plan.render import plan_document
+    from agentc.plan.work import find_work
+    from agentc.store.paths import readable_store
+
+    compiled = compile_shown(arguments, table, form)
+    layout = (open_layout or readable_store)(arguments.store)
+    compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
+    assert compiled.plan is not None
+    work = find_work(plan_document(compiled.plan), layout, until)
+    return SpecWork(compiled=compiled, rounds=rounds, work=work, layout=layout)
 
 
 def with_stopped_rounds(

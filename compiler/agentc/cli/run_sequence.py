@@ -1,0 +1,307 @@
+"""The sequence of `agentc run`: compile, find the work, check it, estimate it, run it in steps.
+
+Where rounds may stop, a step goes up to the next measures, and the next one follows from what the
+store says then (`agentc.searching.stopping`). A trial of `agentc search` is such a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from agentc.backend_api import BackendTable, load_backends
+from agentc.cli.arguments import same_spec, show_diagnostics, wants_colour
+from agentc.cli.cost import WORTH_MEASURING_S, cost_to_run
+from agentc.cli.pinning import compile_pinned
+from agentc.cli.spec_work import RefusedError, compile_shown, show_rounds, with_stopped_rounds
+from agentc.compilation import Compilation
+from agentc.cost import Estimate, Summary
+from agentc.cost.render import cost_column, summary_sentence
+from agentc.diagnostics import Sink
+from agentc.emit import compile_to
+from agentc.exit_codes import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_PREFLIGHT,
+    EXIT_STORE,
+    EXIT_USAGE,
+)
+from agentc.passes.lowering.secrets import report_missing
+from agentc.placement import ResolvedRequest, read_requests, settle_plan
+from agentc.placement.device_count import DeviceCount, count_devices
+from agentc.placement.profile import SLURM, Profile, find_profile, require_executor
+from agentc.plan.job import Plan
+from agentc.plan.render import document_text, plan_document
+from agentc.plan.review import review_plan
+from agentc.plan.tree import plan_text
+from agentc.plan.work import Work, find_work, work_towards
+from agentc.run.active_runs import claim_plan_folder
+from agentc.run.orchestrate import RunOptions, run_plan
+from agentc.run.past import plan_before
+from agentc.run.slurm_queue import SubmitLimit
+from agentc.run.snakemake_process import DriverOptions, at_once
+from agentc.runtime.machine.hardware import DevicesError
+from agentc.runtime.store.file_system import StoreWriteError, writing
+from agentc.runtime.store.layout import StoreLayout
+from agentc.searching.stopping import RoundsSoFar, rounds_so_far, step_before
+from agentc.software.requirements import needed_by_plan, report_lacking
+from agentc.store.paths import open_store, plans_folder, variant_of
+from agentc.text import print_wrapped, terminal_width
+from agentc.tracking.choice import ChosenTracker, choose_trackers, report_missing_secrets
+
+Cost: TypeAlias = tuple[Mapping[str, Estimate], Summary | None]
+"""Estimates by job id, and their totals; None where nothing has to run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What the checks of a run found: where its curves go, and how many GPUs there are."""
+
+    trackers: tuple[ChosenTracker, ...]
+    devices: DeviceCount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A spec as typed, compiled for a store: how far its rounds are, and what has to run."""
+
+    arguments: argparse.Namespace
+    table: BackendTable
+    profile: Profile | None
+    layout: StoreLayout
+    compiled: Compilation
+    rounds: tuple[RoundsSoFar, ...]
+    work: Work
+
+    @classmethod
+    def prepare(cls, arguments: argparse.Namespace) -> Run:
+        """Compile the spec, pin what it names (unless nothing is to run), and find the work in the
+        store. Raises RefusedError and other CommandErrors."""
+        profile = find_profile(arguments.profile, os.environ)
+        if profile is not None and not arguments.dry_run:
+            require_executor(profile)
+        table = load_backends()
+        compiled = compile_shown(arguments, table)
+        if not arguments.dry_run:
+            if compiled.unavailable:
+                names = ", ".join(compiled.unavailable)
+                raise RefusedError(
+                    f"this experiment checks and plans, but cannot run yet: {names} has no server"
+                )
+            compiled = compile_pinned(compiled, arguments, table)
+        try:
+            layout = open_store(arguments.store)
+        except OSError as error:
+            raise RefusedError(f"no usable store: {error}", EXIT_STORE) from None
+        compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
+        show_rounds(rounds)
+        return cls(
+            arguments=arguments,
+            table=table,
+            profile=profile,
+            layout=layout,
+            compiled=compiled,
+            rounds=rounds,
+            work=_work_of(compiled, layout, arguments),
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """What the spec compiled to."""
+        assert self.compiled.plan is not None
+        return self.compiled.plan
+
+    def check(self) -> Checked:
+        """Look for what would end the run, before anything is measured, built or downloaded.
+        Raises RefusedError, ProfileError."""
+        sink = Sink()
+        declared = () if self.compiled.module is None else self.compiled.module.track
+        folder = Path(self.arguments.spec).parent
+        trackers = choose_trackers(declared, self.arguments.track, sink, folder)
+        report_missing_secrets(trackers, os.environ, sink)
+        stages = {str(job["stage"]) for job in self.work.missing}
+        report_missing(self.compiled.secrets, stages, os.environ, sink)
+        report_lacking(needed_by_plan(self.plan, set(self._missing())), self.layout, sink)
+        if sink.has_errors:
+            show_diagnostics(sink.sorted())
+            raise RefusedError
+        try:
+            devices = self._count_devices()
+        except DevicesError as error:
+            raise RefusedError(str(error), EXIT_USAGE) from None
+        if self.work.missing and not self.arguments.force:
+            self._preflight()
+        return Checked(trackers=trackers, devices=devices)
+
+    def estimate(self, *, measure_from: float | None = WORTH_MEASURING_S) -> Cost:
+        """What the work is expected to take (see `cost_of`)."""
+        return cost_to_run(
+            self.work,
+            self.compiled,
+            self.table,
+            cores=at_once(self.profile, self.arguments.jobs),
+            queued=self.profile is not None and self.profile.queued,
+            measure_from=measure_from,
+        )
+
+    def require_budget(self, cost: Cost) -> None:
+        """Raises RefusedError where the estimate exceeds `budget:`, which is shown."""
+        estimates, expected = cost
+        budget = None if self.compiled.module is None else self.compiled.module.budget
+        if budget is None or expected is None or self.arguments.over_budget:
+            return
+        from agentc.cost.render import over_budget
+
+        excess = over_budget(budget, expected, estimates)
+        if excess:
+            show_diagnostics(excess)
+            raise RefusedError
+
+    def show(self, cost: Cost) -> None:
+        """Print what would run, as `agentc plan` does."""
+        estimates, expected = cost
+        review = review_plan(self.work, plan_before(self.layout, self.work.document))
+        width = terminal_width(sys.stdout)
+        print(plan_text(review, costs=cost_column(estimates), width=width), end="")
+        if expected is not None:
+            print_wrapped(
+                f"estimate: {summary_sentence(expected)}; `agentc cost` shows the sources"
+            )
+
+    def execute(self, checked: Checked, cost: Cost) -> int:
+        """Run what is missing, step by step; returns the exit code."""
+        if checked.devices.note:
+            print(checked.devices.note)
+        options = RunOptions(
+            driver=DriverOptions(
+                jobs=self.arguments.jobs,
+                profile=self.profile,
+                keep_going=self.arguments.keep_going,
+                gpus=checked.devices.gpus,
+                cores=checked.devices.cores,
+                limit=_submit_limit(self),
+            ),
+            plain=self.arguments.plain,
+            colour=wants_colour(sys.stdout),
+            spec_directory=Path(self.arguments.spec).parent,
+            trackers=checked.trackers,
+            explain=partial(_why_waiting, self.profile),
+        )
+        try:
+            return self._steps(options, cost)
+        except StoreWriteError as error:
+            raise RefusedError(str(error), EXIT_STORE) from None
+
+    def _steps(self, options: RunOptions, cost: Cost) -> int:
+        run, started = self, False
+        while True:
+            assert run.compiled.module is not None
+            stopping = run.compiled.module.stopping
+            needed = {str(job["id"]) for job in run.work.needed}
+            missing = run.work.missing
+            step = step_before(run.plan, stopping, run.rounds, needed) if missing else None
+            if step is None:
+                code = run._run_plan(run.plan, run.work, options, cost)
+                after = rounds_so_far(run.work.document, run.layout)
+                show_rounds([each for each in after if each not in run.rounds])
+                return code
+            if not started and cost[1] is not None:
+                print_wrapped(f"estimate with all rounds: {summary_sentence(cost[1])}")
+            started = True
+            towards = work_towards(plan_document(step.plan), run.layout, step.objects())
+            estimates, _ = replace(run, work=towards).estimate(measure_from=None)
+            code = run._run_plan(step.plan, towards, options, (estimates, None), last=False)
+            if code != EXIT_DONE:
+                return code
+            run = run._after_step(step.stages)
+            cost = run.estimate(measure_from=None)
+
+    def _after_step(self, stages: tuple[str, ...]) -> Run:
+        """The run with the rounds that the store leaves now. Raises RefusedError where the store
+        has no result of the stages that were run."""
+        compiled, rounds = with_stopped_rounds(
+            self.compiled, self.arguments, self.table, self.layout
+        )
+        if rounds == self.rounds:
+            names = ", ".join(stages)
+            raise RefusedError(f"the store has no result of {names} to go on with", EXIT_FAILED)
+        show_rounds([each for each in rounds if each not in self.rounds])
+        work = _work_of(compiled, self.layout, self.arguments)
+        return replace(self, compiled=compiled, rounds=rounds, work=work)
+
+    def _run_plan(
+        self, plan: Plan, work: Work, options: RunOptions, cost: Cost, *, last: bool = True
+    ) -> int:
+        """Run one plan of the spec; its results are shown after the `last` one."""
+        estimates, expected = cost
+        options = replace(
+            options,
+            estimates=estimates,
+            expected=None if expected is None else summary_sentence(expected),
+            results=last,
+        )
+        folder = Path(self.arguments.spec).parent
+        with ExitStack() as stack:
+            with writing("the compiled plan", plans_folder(self.layout)):
+                text = document_text(dict(work.document))
+                label = variant_of(work.document).label
+                directory = stack.enter_context(claim_plan_folder(self.layout, label, text))
+                compile_to(directory, plan, self.compiled.spec.source.text, folder)
+            return run_plan(work, directory, options)
+
+    def _missing(self) -> list[str]:
+        return [str(job["id"]) for job in self.work.missing]
+
+    def _settled(self) -> tuple[ResolvedRequest, ...]:
+        """What the jobs that have to run ask for. Raises ProfileError."""
+        requests = None if self.profile is None else read_requests(self.profile)
+        return tuple(settle_plan(self.work.document, requests, self._missing()))
+
+    def _count_devices(self) -> DeviceCount:
+        """GPUs for the jobs that have to run. Raises DevicesError, ProfileError."""
+        if not self.work.missing:
+            return DeviceCount()
+        queued = self.profile is not None and self.profile.queued
+        return count_devices(self._settled(), os.environ, queued=queued)[0]
+
+    def _preflight(self) -> None:
+        """The offline half of preflight. Raises RefusedError where it has a problem, which is
+        printed."""
+        from agentc.preflight.every_check import every_check
+        from agentc.preflight.finding import problems_text
+
+        cost = self.estimate(measure_from=None)
+        requests = None if self.profile is None else read_requests(self.profile)
+        findings = every_check(self.work, self.compiled, self.table, requests, cost, online=False)
+        if any(finding.verdict == "problem" for finding in findings):
+            print(problems_text(findings, same_spec("preflight", self.arguments)), file=sys.stderr)
+            raise RefusedError(code=EXIT_PREFLIGHT)
+
+
+def _work_of(compiled: Compilation, layout: StoreLayout, arguments: argparse.Namespace) -> Work:
+    assert compiled.plan is not None
+    return find_work(plan_document(compiled.plan), layout, arguments.until)
+
+
+def _submit_limit(run: Run) -> SubmitLimit | None:
+    """The smallest limit of SLURM's on the jobs that the run has in the queue."""
+    from agentc.preflight.queue import limit_of_run
+
+    profile = run.profile
+    if profile is None or profile.executor != SLURM or not run.work.missing:
+        return None
+    return limit_of_run(run._settled())
+
+
+def _why_waiting(profile: Profile | None, work: Work, unit: str) -> list[str]:
+    """Why SLURM does not start a job, in preflight's words."""
+    from agentc.preflight.queue import why_waiting
+
+    return [] if profile is None else why_waiting(profile, work, unit)
