@@ -247,6 +247,34 @@ def test_why_of_a_result_that_another_experiment_made(
     assert "as `cloning`" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
+def test_an_earlier_plan_that_is_cut_off_is_none(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float
+) -> None:
+    """A machine that stopped while the plan was written, or a full disk."""
+    store, plan = tmp_path / "store", plan_of(spec)
+
+    def cut_off(name: str) -> None:
+        leave_plan(store, plan, name)
+        path = store / "runs" / plan.name / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text[: int(len(text) * share)], encoding="utf-8")
+
+    cut_off("last-plan.json")
+    assert run("plan", spec, "--store", store) == 0
+    assert "since the last run" not in capsys.readouterr().out
+    assert run("why", spec, "sft", "--store", store) == 0
+    assert "there is no earlier run" in capsys.readouterr().out
+    assert run("why", "sft", "--store", store) == 5
+    assert "last-plan.json cannot be read" in capsys.readouterr().err
+    leave_plan(store, plan)
+    cut_off("previous-plan.json")
+    assert run("why", spec, "sft", "--store", store) == 0
+    assert "unchanged, not finished yet since the last run" in capsys.readouterr().out
+    assert run("why", "sft", "--store", store) == 0
+    assert "there is no earlier run" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

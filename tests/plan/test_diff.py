@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toy_plan import job, plan
 
-from agentc.plan.diff import Change, compare_plans, explain_root
+from agentc.plan.diff import Change, change_texts, compare_plans, explain_root
 from agentc.plan.job import EnvLock, Plan
 from agentc.plan.render import plan_document
 from agentc.plan.review import change_lines, review_plan
@@ -165,3 +165,16 @@ def test_a_file_that_changed_is_named(path: str) -> None:
     ):  # fmt: skip
         assert Change(path=path, before=before, after=after).text() == f"{name} {words}"
     assert "->" in Change(path="settings.files.x", before="a", after="b").text()
+
+
+@pytest.mark.parametrize("most", [2, 5, 7])
+def test_of_many_changes_those_that_are_left_out_are_counted(most: int) -> None:
+    settings = {f"k{number}": 1 for number in range(8)}
+    after = dict.fromkeys(settings, 2)
+    changes = differences(chain(**settings), chain(**after))["dpo"].changes
+    texts = change_texts(changes, most)
+    assert len(texts) == most
+    *shown, last = texts
+    assert last == f"and {8 - len(shown)} more changes"
+    assert change_texts(changes, 8) == change_texts(changes)
+    assert len(change_texts(changes)) == 8

@@ -128,6 +128,24 @@ def test_a_long_text_without_a_pattern_is_cut(tmp_path: Path) -> None:
     assert lines[-1].strip() == "and 400 more lines; --all shows them"
 
 
+def test_a_round_that_nobody_needs_is_one_line(tmp_path: Path) -> None:
+    """Its stages are not there, and what is made of them is."""
+    jobs = [job("base", "model")]
+    for number in (1, 2):
+        before = "base" if number == 1 else "eto.1.s4"
+        for stage in range(5):
+            name = f"eto.{number}.s{stage}"
+            jobs.append(job(name, model=[before], settings={"n": number}, round=number))
+            before = name
+    text = plan_text(reviewed(tmp_path, plan(*jobs), None, "eto.1.s4"))
+    assert "  · 4 not needed: " in text
+    assert "eto.2.s4" in text, "the round after it runs"
+    needless = plan(*jobs, job("scores", "evaluate", served="eto.2.s4"), job("other", "sft"))
+    lines = plan_text(reviewed(tmp_path / "2", needless, None, "scores")).splitlines()
+    assert "  · 5 not needed: eto, round 1" in lines
+    assert "  · 5 not needed: eto, round 2" in lines
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_what_is_there_is_one_line(tmp_path: Path, full: bool) -> None:
     made = rounds(40)

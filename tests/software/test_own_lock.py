@@ -45,6 +45,21 @@ def test_the_specs_lock_replaces_the_backends_and_enters_every_key(folder: Path)
     assert again.jobs[0].key != after.jobs[0].key
 
 
+@pytest.mark.parametrize(("extra", "code"), [(0, None), (1, "AGC674"), (100, "AGC674")])
+def test_a_lock_of_more_than_1_mb_is_refused(folder: Path, extra: int, code: str | None) -> None:
+    """One that is cut would lack packages, and build without them."""
+    start = f"httpx2==2.16.2 {HASH}\n"
+    lock = start + "#" * ((1 << 20) - len(start) - 1 + extra) + "\n"
+    (folder / "own.txt").write_text(lock)
+    found = compiled(folder, "software: {light: own.txt}\n")
+    if code is None:
+        assert found.plan is not None
+        assert found.plan.environments["light"].lock == lock
+    else:
+        assert [each.code for each in found.diagnostics] == [code]
+        assert "own.txt cannot be read: it is larger than 1 MB" in found.diagnostics[0].message
+
+
 @pytest.mark.parametrize(
     ("software", "code", "said"),
     [

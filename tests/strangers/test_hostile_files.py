@@ -72,6 +72,7 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "many minus signs": (HEAD + 'description: "{{ ' + "-" * 90_000 + '1 }}"', "AGC304"),
     "many nots": (HEAD + 'description: "{{ ' + "not " * 20_000 + '1 }}"', "AGC304"),
     "a large power": (HEAD + 'description: "{{ 9 ** 9 ** 9 ** 9 }}"', "AGC304"),
+    "a large power of a power": (HEAD + 'description: "{{ 9 ** (9 ** 9) }}"', "AGC304"),
     "a large product": (HEAD + "description: \"{{ 'x' * 10 ** 12 }}\"", "AGC304"),
     "a large range": (HEAD + 'description: "{{ range(10 ** 12) }}"', "AGC304"),
     "a format": (HEAD + "description: \"{{ '%99999999d' % 1 }}\"", "AGC304"),
