@@ -9,13 +9,8 @@ import pytest
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Sink, render_text
-from agentc.diagnostics.other_tools import (
-    SYNONYMS,
-    advice_for_key,
-    advice_for_kind,
-    advised_kinds,
-    folded,
-)
+from agentc.diagnostics.other_tools import KIND_ADVICE, advice_for_key, advice_for_kind
+from agentc.diagnostics.synonyms import SYNONYMS, folded
 from agentc.front.read_module import build_module
 from agentc.kinds import KINDS, kind_named
 from agentc.kinds.metric_names import METRIC_NAMES
@@ -56,7 +51,7 @@ def test_synonyms_are_names_that_exist(table: BackendTable) -> None:
     assert [word for word in SYNONYMS if word != folded(word)] == []
 
 
-@pytest.mark.parametrize("kind", advised_kinds())
+@pytest.mark.parametrize("kind", sorted(KIND_ADVICE))
 def test_advice_on_a_kind_names_kinds_that_exist(kind: str) -> None:
     assert kind_named(kind) is None
     text = advice_for_kind(kind) or ""

@@ -26,7 +26,7 @@ ALLOWED = {
     "compiler/agentc/cli/__init__.py": "commands, two of which are called as kinds are",
     "compiler/agentc/conformance/bench.py": "capabilities of environments",
     "compiler/agentc/conformance/environments.py": "capabilities of environments",
-    "compiler/agentc/diagnostics/other_tools.py": "keys of other tools",
+    "compiler/agentc/diagnostics/synonyms.py": "keys of other tools",
     "compiler/agentc/schema/foreign_configs.py": "sections of other tools' files",
 }
 """Modules whose words are not kinds, or are the kinds of their own backend."""

@@ -1,9 +1,5 @@
-"""What other tools call things, and what is written here instead: keys, kinds, values.
-
-`SYNONYMS` are other names for the same thing; `advice_for_key` and `advice_for_kind` answer where
-a name is not enough, because the value, the place or the way of working differs. TRL, OpenRLHF,
-axolotl, LLaMA-Factory, verl, vLLM and the hub's libraries are covered. Neighbours: `suggest.py`,
-which offers names; `foreign_configs.py`, which recognises whole files of these tools.
+"""Advice for what other tools have and agentc writes in another way: keys, kinds, whole software
+environments. `synonyms.py` has those for which another name is enough.
 """
 
 from __future__ import annotations
@@ -12,281 +8,7 @@ from collections.abc import Collection
 from pathlib import PurePath
 from typing import NamedTuple
 
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    # Optimisation.
-    "learning_rate": ("lr",),
-    "actor_learning_rate": ("lr",),
-    "num_epochs": ("epochs",),
-    "num_train_epochs": ("epochs",),
-    "max_epochs": ("epochs",),
-    "total_epochs": ("epochs",),
-    "batch_size": ("global_batch", "micro_batch"),
-    "train_batch_size": ("global_batch",),
-    "global_batch_size": ("global_batch",),
-    "micro_batch_size": ("micro_batch",),
-    "micro_train_batch_size": ("micro_batch",),
-    "per_device_batch_size": ("micro_batch",),
-    "per_device_train_batch_size": ("micro_batch",),
-    "gradient_accumulation_steps": ("global_batch", "micro_batch"),
-    "grad_accum": ("global_batch", "micro_batch"),
-    "lr_scheduler_type": ("scheduler",),
-    "lr_scheduler": ("scheduler",),
-    "warmup": ("warmup_ratio",),
-    "warmup_steps": ("warmup_ratio",),
-    "lr_warmup_steps": ("warmup_ratio",),
-    "lr_warmup_ratio": ("warmup_ratio",),
-    "lr_warmup_steps_ratio": ("warmup_ratio",),
-    "max_norm": ("max_grad_norm",),
-    "gradient_clipping": ("max_grad_norm",),
-    "grad_clip": ("max_grad_norm",),
-    "max_train_steps": ("max_steps",),
-    "num_train_steps": ("max_steps",),
-    "total_training_steps": ("max_steps",),
-    "max_seq_length": ("max_length",),
-    "max_seq_len": ("max_length",),
-    "sequence_len": ("max_length",),
-    "seq_length": ("max_length",),
-    "model_max_length": ("max_length",),
-    "max_prompt_length": ("max_length",),
-    "cutoff_len": ("max_length",),
-    "sample_packing": ("packing",),
-    "torch_dtype": ("dtype",),
-    "precision": ("dtype",),
-    "mixed_precision": ("dtype",),
-    "bf16": ("dtype", "bfloat16"),
-    "fp16": ("dtype",),
-    "flash_attn": ("attention",),
-    "flash_attention": ("attention",),
-    "use_flash_attention_2": ("attention",),
-    "attn_implementation": ("attention",),
-    "fa2": ("flash",),
-    "flash_attention_2": ("flash",),
-    "fp32": ("float32",),
-    "float": ("float32",),
-    "save_steps": ("save_every",),
-    "save_strategy": ("save_every",),
-    "save_freq": ("save_every",),
-    "logging_steps": ("log_every",),
-    "fsdp": ("sharding",),
-    "zero3": ("full",),
-    "num_processes": ("processes",),
-    "nproc_per_node": ("processes",),
-    # LoRA.
-    "peft": ("lora",),
-    "peft_config": ("lora",),
-    "r": ("rank",),
-    "lora_alpha": ("alpha",),
-    "lora_r": ("rank",),
-    "lora_rank": ("rank",),
-    "lora_dropout": ("dropout",),
-    "target_modules": ("targets",),
-    "lora_target": ("targets",),
-    "lora_target_modules": ("targets",),
-    # Preference training and reinforcement learning.
-    "loss_type": ("loss",),
-    "pref_loss": ("loss",),
-    "dpo_beta": ("beta",),
-    "pref_beta": ("beta",),
-    "sft_weight": ("nll_weight",),
-    "rpo_alpha": ("nll_weight",),
-    "pref_ftx": ("nll_weight",),
-    "ref": ("reference",),
-    "ref_model": ("reference",),
-    "reference_model": ("reference",),
-    "gamma": ("discount", "beta"),
-    "discount_factor": ("discount",),
-    "kl_coef": ("kl_penalty", "beta"),
-    "init_kl_coef": ("kl_penalty", "beta"),
-    "kl_loss_coef": ("kl_penalty", "beta"),
-    "num_generations": ("group", "attempts"),
-    "group_size": ("group",),
-    "cliprange": ("clip",),
-    "clip_range": ("clip",),
-    "clip_ratio": ("clip",),
-    "eps_clip": ("clip",),
-    "cliprange_value": ("value_clip",),
-    "lam": ("gae_lambda",),
-    "ppo_epochs": ("epochs",),
-    "num_ppo_epochs": ("epochs",),
-    "entropy_coeff": ("entropy_coef",),
-    "rollout_batch_size": ("episodes",),
-    # Sampling and episodes.
-    "max_new_tokens": ("max_tokens",),
-    "max_completion_length": ("max_tokens",),
-    "max_completion_tokens": ("max_tokens",),
-    "max_response_length": ("max_tokens",),
-    "response_length": ("max_tokens",),
-    "generate_max_len": ("max_tokens",),
-    "stop_sequences": ("stop",),
-    "stop_strings": ("stop",),
-    "sampling": ("decode",),
-    "sampling_params": ("decode",),
-    "generation": ("decode",),
-    "generation_config": ("decode",),
-    "generate_kwargs": ("decode",),
-    "num_samples": ("attempts",),
-    "n_samples": ("attempts",),
-    "n_samples_per_prompt": ("attempts",),
-    "num_return_sequences": ("attempts",),
-    "repeats": ("attempts",),
-    "max_samples": ("limit",),
-    "num_examples": ("limit",),
-    "num_tasks": ("limit",),
-    "num_episodes": ("limit",),
-    "max_steps_per_episode": ("max_turns",),
-    "max_rounds": ("max_turns",),
-    "max_steps": ("max_turns",),
-    "max_iterations": ("max_turns",),
-    "env": ("environment",),
-    "envs": ("environments",),
-    # Models and servers.
-    "policy": ("model",),
-    "model": ("policy",),
-    "model_name": ("model", "policy", "repo"),
-    "model_name_or_path": ("model", "policy", "repo", "path"),
-    "model_path": ("model", "policy", "path"),
-    "base_model": ("model", "repo"),
-    "pretrain": ("model", "repo"),
-    "name": ("repo",),
-    "model_id": ("repo",),
-    "hub_id": ("repo",),
-    "pretrained_model_name_or_path": ("repo", "path"),
-    "directory": ("path",),
-    "folder": ("path",),
-    "repo_id": ("repo",),
-    "chat_template": ("chat_format",),
-    "num_layers": ("layers",),
-    "num_hidden_layers": ("layers",),
-    "num_attention_heads": ("heads",),
-    "num_key_value_heads": ("kv_heads",),
-    "max_position_embeddings": ("context",),
-    "tensor_parallel_size": ("tensor_parallel",),
-    "pipeline_parallel_size": ("pipeline_parallel",),
-    "base_url": ("url",),
-    "api_base": ("url",),
-    # Data.
-    "dataset": ("data",),
-    "dataset_name": ("data", "repo"),
-    "train_dataset": ("data",),
-    "train_data": ("data",),
-    "train_file": ("data", "path"),
-    "data_path": ("data", "path"),
-    "file_path": ("path",),
-    "dpo": ("preference",),
-    "ranking": ("preference",),
-    "openai": ("messages",),
-    "response": ("reply",),
-    "completion": ("reply",),
-    "regex": ("pattern",),
-    "chat": ("messages",),
-    "qwen": ("chatml",),
-    "qwen2": ("chatml",),
-    # The language itself.
-    "type": ("kind",),
-    "stage": ("kind",),
-    "steps": ("stages",),
-    "pipeline": ("stages",),
-    "jobs": ("stages",),
-    "variables": ("params",),
-    "vars": ("params",),
-    "args": ("params",),
-    "parameters": ("params",),
-    "sweep": ("matrix",),
-    "presets": ("scales",),
-    "rounds": ("n",),
-    "iterations": ("n",),
-    "stop": ("until",),
-    "early_stopping": ("until",),
-    "patience": ("no_gain_for",),
-    "early_stopping_patience": ("no_gain_for",),
-    "min_delta": ("min_gain",),
-    "early_stopping_threshold": ("min_gain",),
-    "reach": ("reaches",),
-    "threshold": ("reaches",),
-    "system": ("instruction",),
-    "system_prompt": ("system", "instruction"),
-    "format": ("reply_format",),
-    "version": ("agentc",),
-    "comment": ("doc",),
-    "notes": ("doc",),
-    "greater_than": ("above",),
-    "more_than": ("above",),
-    "gt": ("above",),
-    "less_than": ("below",),
-    "lt": ("below",),
-    "compared_to": ("difference_from",),
-    "baseline": ("difference_from",),
-    "min": ("low",),
-    "max": ("high",),
-    "lower": ("low",),
-    "upper": ("high",),
-    "n_trials": ("trials",),
-    "num_trials": ("trials",),
-    "max_trials": ("trials",),
-    "objective": ("metric",),
-    "resources": ("placement",),
-    "gres": ("gpus",),
-    "cpus_per_task": ("cpus",),
-    "num_cpus": ("cpus",),
-    "num_gpus": ("gpus",),
-    "n_gpus": ("gpus",),
-    "gpu_count": ("gpus",),
-    "n_gpus_per_node": ("gpus",),
-    "nnodes": ("nodes",),
-    "num_nodes": ("nodes",),
-    "memory": ("mem_mb",),
-    "mem": ("mem_mb",),
-    "time_limit": ("minutes",),
-    "walltime": ("minutes",),
-    "time": ("minutes",),
-    "timeout": ("minutes",),
-    "tracker": ("track",),
-    "logger": ("track",),
-    # Kinds.
-    "eval": ("evaluate",),
-    "evaluation": ("evaluate",),
-    "test": ("evaluate",),
-    "train": ("sft",),
-    "training": ("sft",),
-    "finetune": ("sft",),
-    "fine_tune": ("sft",),
-    "bc": ("sft",),
-    "behavioural_cloning": ("sft",),
-    "imitation": ("sft",),
-    "generate": ("rollout",),
-    "generation_stage": ("rollout",),
-    "inference": ("rollout",),
-    "collect": ("rollout",),
-    "explore": ("rollout",),
-    "demonstrations": ("expert",),
-    "pairs": ("pair",),
-    "preference_pairs": ("pair",),
-    "mcts": ("search",),
-    "tree_search": ("search",),
-    "reward_model": ("critic",),
-    "rm": ("critic",),
-    "value_model": ("critic",),
-    "python": ("script",),
-    "shell": ("script",),
-    "command": ("script",),
-    "comparison": ("compare",),
-    "lm_eval": ("benchmark",),
-    # Backends and metrics.
-    "gym": ("gymnasium",),
-    "huggingface": ("hf",),
-    "hub": ("hf",),
-    "hugging_face": ("hf",),
-    "local": ("path",),
-    "tensorrt": ("vllm",),
-    **dict.fromkeys(("remote", "endpoint", "api", "sglang", "tgi", "ollama"), ("openai",)),
-    "hf_transformers": ("transformers",),
-    "accuracy": ("success",),
-    "success_rate": ("success",),
-    "score": ("reward",),
-    "return": ("reward",),
-    "wins": ("win_rate",),
-}
-"""Another name -> ours, the likeliest first; those that are not allowed at a place are left out."""
+from agentc.diagnostics.synonyms import folded
 
 
 class _Advice(NamedTuple):
@@ -300,7 +22,7 @@ def _same(text: str, *keys: str, where: tuple[str, ...] = ()) -> dict[str, tuple
     return dict.fromkeys(keys, (_Advice(text, where),))
 
 
-_ADVICE: dict[str, tuple[_Advice, ...]] = {
+ADVICE: dict[str, tuple[_Advice, ...]] = {
     "bf16": (_Advice("write `dtype: bfloat16`", ("dtype",)),),
     "fp16": (_Advice("write `dtype: bfloat16`; training in float16 is not supported", ("dtype",)),),
     **_same(
@@ -479,7 +201,7 @@ _ADVICE: dict[str, tuple[_Advice, ...]] = {
                             ("tensor_parallel",)),),
 }  # fmt: skip
 
-_KINDS: dict[str, str] = {
+KIND_ADVICE: dict[str, str] = {
     **dict.fromkeys(
         (
             "rft",
@@ -545,20 +267,10 @@ _KINDS: dict[str, str] = {
 }
 
 
-def folded(word: str) -> str:
-    """A word as the tables of this module have it."""
-    return word.strip().lower().replace("-", "_").replace(" ", "_").replace(".", "_")
-
-
-def synonyms(word: str) -> tuple[str, ...]:
-    """What agentc calls that which other programs call so."""
-    return SYNONYMS.get(folded(word), ())
-
-
 def advice_for_key(key: str, allowed: Collection[str]) -> str | None:
     """Help for a key of another tool at a place that allows these keys; None where there is none,
     or a synonym says enough."""
-    for advice in _ADVICE.get(folded(key), ()):
+    for advice in ADVICE.get(folded(key), ()):
         if all(name in allowed for name in advice.where):
             return advice.text
     return None
@@ -566,17 +278,7 @@ def advice_for_key(key: str, allowed: Collection[str]) -> str | None:
 
 def advice_for_kind(kind: str) -> str | None:
     """How a method or a step is written that is no kind of its own."""
-    return _KINDS.get(folded(kind))
-
-
-def advised_keys() -> tuple[str, ...]:
-    """The keys that have advice, for tests."""
-    return tuple(_ADVICE)
-
-
-def advised_kinds() -> tuple[str, ...]:
-    """The kinds that have advice, for tests."""
-    return tuple(_KINDS)
+    return KIND_ADVICE.get(folded(kind))
 
 
 # What to write where a spec names an existing Python or image as a software environment: agentc

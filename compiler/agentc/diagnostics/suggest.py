@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from agentc.diagnostics.other_tools import folded, synonyms
+from agentc.diagnostics.synonyms import folded, synonyms
 
 _MOST = 3
 MOST_LISTED = 40

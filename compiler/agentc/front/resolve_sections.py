@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from agentc.backend_api import Tracker, installed_trackers
-from agentc.diagnostics import other_tools
+from agentc.diagnostics.other_tools import LOCK_INSTEAD, NO_EXISTING_PYTHON
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.expressions import Evaluator
@@ -92,8 +92,8 @@ def resolve_software(spec: Spec, sink: Sink) -> dict[str, OwnLock]:
                 f"the lock of `{entry.key.text}` cannot be {described(value)}",
                 value.span,
                 expected="the path of a file, as plain text",
-                notes=(other_tools.NO_EXISTING_PYTHON,) if isinstance(value, MappingNode) else (),
-                fix=other_tools.LOCK_INSTEAD if isinstance(value, MappingNode) else None,
+                notes=(NO_EXISTING_PYTHON,) if isinstance(value, MappingNode) else (),
+                fix=LOCK_INSTEAD if isinstance(value, MappingNode) else None,
             )
     return found
 

@@ -2,12 +2,12 @@
 
 A kind owns the vocabulary that its backends share; a backend honours a part of it (see
 `agentc.backend_api`) and may add options of its own under `options:`. What a kind does stands in
-its entry of the table; `agentc.kinds.table` has kinds by that.
+its declaration; `agentc.kinds.table` has kinds by that.
 """
 
 from agentc.kinds.field import Field, Identity, Role
-from agentc.kinds.kind import Kind
-from agentc.kinds.table import JUDGE_KIND, KINDS, MODEL_KIND, REPORT_KIND, kind_named
+from agentc.kinds.kind import JUDGE_KIND, MODEL_KIND, REPORT_KIND, Kind
+from agentc.kinds.table import KINDS, kind_named
 
 __all__ = [
     "JUDGE_KIND",

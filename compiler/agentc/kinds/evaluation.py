@@ -1,7 +1,20 @@
-"""Fields of `evaluate`, `benchmark`, `measure`, `compare` and `judge`."""
+"""The kinds that measure and conclude, with their fields: `evaluate`, `benchmark`, `measure`,
+`compare`, `judge`, `report`.
+"""
 
+from agentc.kinds.artifacts import (
+    CHECKPOINT,
+    COMPARISON,
+    METRICS,
+    REPORT,
+    SEARCH_TREES,
+    SFT_DATASET,
+    TRAJECTORIES,
+    VERDICTS,
+)
 from agentc.kinds.field import (
     Field,
+    Role,
     boolean,
     choice,
     group,
@@ -11,7 +24,8 @@ from agentc.kinds.field import (
     string,
     strings,
 )
-from agentc.kinds.interaction import ROLLOUT_FIELDS
+from agentc.kinds.interaction import CHOICE, POLICY, PREFIXES, ROLLOUT_FIELDS
+from agentc.kinds.kind import JUDGE_KIND, REPORT_KIND, Counts, Kind
 from agentc.kinds.script import NETWORK, score_range
 
 _INTERVAL: tuple[Field, ...] = (
@@ -106,5 +120,85 @@ JUDGE_FIELDS: tuple[Field, ...] = (
         0.8,
         minimum=0.5,
         maximum=0.9999,
+    ),
+)
+
+EVALUATION_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="evaluate",
+        doc="Roll a policy out on a split and measure reward and success, with intervals.",
+        produces=METRICS,
+        roles=(POLICY, PREFIXES, *CHOICE),
+        fields=EVALUATE_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="evaluate.agent",
+        acts=True,
+        longest_reply="decode.max_tokens",
+    ),
+    Kind(
+        name="benchmark",
+        doc="Score a model on tasks of somebody else's evaluator, which asks the stage's server: a "
+        "score of every sample, with intervals.",
+        produces=METRICS,
+        roles=(Role(name="policy", accepts=(CHECKPOINT,), doc="The model that answers."),),
+        fields=BENCHMARK_FIELDS,
+        uses=("server",),
+        default_backend="benchmark.lm_eval",
+        counts=Counts(made="rows"),
+        forecast="unknown",
+    ),
+    Kind(
+        name="measure",
+        doc="Measure reward and success of episodes that are there: trajectories, or the answer "
+        "of each search tree.",
+        produces=METRICS,
+        roles=(
+            Role(
+                name="of",
+                accepts=(TRAJECTORIES, SEARCH_TREES),
+                doc="The episodes, or the searches.",
+            ),
+        ),
+        fields=MEASURE_FIELDS,
+        uses=("environment",),
+        default_backend="measure.episodes",
+    ),
+    Kind(
+        name="compare",
+        doc="One table over several evaluations, or several revisions, with paired differences on "
+        "the same tasks.",
+        produces=COMPARISON,
+        roles=(
+            Role(
+                name="of",
+                accepts=(METRICS, SFT_DATASET),
+                doc="The evaluations, in table order; or revise stages, of which revision length "
+                "and the share that was revised are compared.",
+                many=True,
+            ),
+            Role(
+                name="baseline",
+                accepts=(METRICS, SFT_DATASET),
+                doc="What the others are compared with; the first when absent.",
+                optional=True,
+            ),
+        ),
+        fields=COMPARE_FIELDS,
+        default_backend="compare.paired",
+    ),
+    Kind(
+        name=JUDGE_KIND,
+        doc="Hold the evaluations against the spec's claims; added to every plan that has some.",
+        produces=VERDICTS,
+        fields=JUDGE_FIELDS,
+        default_backend="judge.claims",
+        gathers=True,
+    ),
+    Kind(
+        name=REPORT_KIND,
+        doc="One static HTML page over the whole experiment; added to every plan as its last job.",
+        produces=REPORT,
+        default_backend="report.html",
+        gathers=True,
     ),
 )

@@ -1,5 +1,5 @@
-"""Fields of the kinds that meet an environment or its trajectories: expert, privileged, rollout,
-pair; and inputs that several acting kinds share.
+"""The kinds that meet an environment or its trajectories, with their fields: expert, privileged,
+rollout, pair; and inputs that several acting kinds share.
 """
 
 from __future__ import annotations
@@ -7,8 +7,11 @@ from __future__ import annotations
 from agentc.kinds.artifacts import (
     CHECKPOINT,
     CRITIC_CHECKPOINT,
+    PREFERENCE_PAIRS,
     PRIVILEGED_INFORMATION,
+    REWARDED_TURNS,
     SEARCH_TREES,
+    SFT_DATASET,
     TRAJECTORIES,
 )
 from agentc.kinds.field import (
@@ -24,6 +27,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
+from agentc.kinds.kind import Counts, Kind
 
 PREFIXES = Role(
     name="prefixes",
@@ -278,5 +282,78 @@ PAIR_FIELDS: tuple[Field, ...] = (
         "for a `dpo` with `on_empty: keep_model`.",
         ("error", "publish"),
         "error",
+    ),
+)
+
+POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
+
+INTERACTION_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="expert",
+        doc="Collect expert trajectories from an environment's own planner or gold paths.",
+        produces=TRAJECTORIES,
+        fields=EXPERT_FIELDS,
+        uses=("environment", "prompt"),
+        default_backend="expert.planner",
+        collects=True,
+        forecast="demonstrations",
+    ),
+    Kind(
+        name="privileged",
+        doc="Collect what an environment hides of its tasks and a critic may know while it is "
+        "trained (SWEET-RL, section 4); nothing that acts accepts it.",
+        produces=PRIVILEGED_INFORMATION,
+        fields=PRIVILEGED_FIELDS,
+        uses=("environment",),
+        default_backend="privileged.environment",
+        counts=Counts(made="texts"),
+        forecast="texts",
+    ),
+    Kind(
+        name="rollout",
+        doc="Let a policy act in an environment and record the episodes.",
+        produces=TRAJECTORIES,
+        roles=(POLICY, PREFIXES, *CHOICE),
+        fields=ROLLOUT_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="rollout.react",
+        acts=True,
+        collects=True,
+        longest_reply="decode.max_tokens",
+        forecast="episodes",
+    ),
+    Kind(
+        name="pair",
+        doc="Build contrastive pairs from expert and explored trajectories (ETO, section 3), or "
+        "from ranked candidates of turns (SWEET-RL, section 4.2).",
+        produces=PREFERENCE_PAIRS,
+        roles=(
+            Role(
+                name="expert",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="Expert trajectories, or conversations with task ids and rewards; not needed "
+                "with `sources: self`.",
+                many=True,
+                optional=True,
+            ),
+            Role(
+                name="rollouts",
+                accepts=(TRAJECTORIES,),
+                doc="Explored ones.",
+                many=True,
+                optional=True,
+            ),
+            Role(
+                name="turns",
+                accepts=(REWARDED_TURNS,),
+                doc="Ranked candidates, in place of `rollouts`.",
+                many=True,
+                optional=True,
+            ),
+        ),
+        fields=PAIR_FIELDS,
+        default_backend="pair.contrast",
+        reworks=("expert", "rollouts", "turns"),
+        forecast="pairs",
     ),
 )

@@ -1,5 +1,4 @@
-"""Kind: a stage kind with what it takes, makes and does. Neighbours: `table.py`, which lists them,
-and `groups.py`, which sorts them by what they do."""
+"""Kind: a stage kind with what it takes, makes and does. `table.py` lists them."""
 
 from __future__ import annotations
 
@@ -9,6 +8,12 @@ from typing import Literal, TypeAlias
 
 from agentc.kinds.artifacts import ArtifactType
 from agentc.kinds.field import Field, Role
+
+MODEL_KIND = "model"
+"""The kind of what stands under `models:`, which needs no `kind:`."""
+JUDGE_KIND = "judge"
+REPORT_KIND = "report"
+"""The kinds of the stages that are added to a spec: a judge of its claims, and a report."""
 
 Forecast: TypeAlias = Literal[
     "weights",

@@ -1,13 +1,22 @@
-"""Fields of the kinds that obtain models and data: `model`, `encoder`, `text_encoder`, `dataset`
-and `mix`.
+"""The kinds that obtain models and data, with their fields: `model`, `encoder`, `text_encoder`,
+`dataset` and `mix`.
 """
 
 from __future__ import annotations
 
+from agentc.kinds.artifacts import (
+    CHECKPOINT,
+    PREFERENCE_PAIRS,
+    SFT_DATASET,
+    TEXT_ENCODER,
+    TRAJECTORIES,
+    VISION_ENCODER,
+)
 from agentc.kinds.field import (
     HUB_ID,
     REQUIRED,
     Field,
+    Role,
     boolean,
     choice,
     integer,
@@ -17,6 +26,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
+from agentc.kinds.kind import MODEL_KIND, Counts, Kind
 
 MODEL_FIELDS: tuple[Field, ...] = (
     string(
@@ -189,3 +199,80 @@ MIX_FIELDS: tuple[Field, ...] = (
            ("error", "repeat", "fewer"), "error"),
     seed("seed", "Seed of the draw of general rows."),
 )  # fmt: skip
+
+MODEL_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name=MODEL_KIND,
+        doc="Obtain a model: initialise one from scratch, take one from a hub or from a path.",
+        produces=CHECKPOINT,
+        roles=(
+            Role(
+                name="corpus",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="Text that a new tokenizer is trained on (model.scratch).",
+                many=True,
+                optional=True,
+            ),
+        ),
+        fields=MODEL_FIELDS,
+        forecast="weights",
+    ),
+    Kind(
+        name="encoder",
+        doc="Obtain a model that makes features of pictures, such as CLIP: an environment measures "
+        "by it how alike two of them are (`scorer`).",
+        produces=VISION_ENCODER,
+        fields=ENCODER_FIELDS,
+        forecast="weights",
+    ),
+    Kind(
+        name="text_encoder",
+        doc="Obtain a model that makes features of texts, such as RoBERTa: a critic of utterances "
+        "reads by it.",
+        produces=TEXT_ENCODER,
+        roles=(
+            Role(
+                name="corpus",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="Text that a new tokenizer is trained on (text_encoder.scratch).",
+                many=True,
+                optional=True,
+            ),
+        ),
+        fields=TEXT_ENCODER_FIELDS,
+        forecast="weights",
+    ),
+    Kind(
+        name="dataset",
+        doc="Obtain conversations or preference pairs from a file or from a hub.",
+        produces=SFT_DATASET,
+        fields=DATASET_FIELDS,
+        products={"preference": PREFERENCE_PAIRS},
+        product_setting="format",
+        counts=Counts(made="rows"),
+        forecast="conversations",
+    ),
+    Kind(
+        name="mix",
+        doc="Mix agent conversations with general ones, at a stated share of rows.",
+        produces=SFT_DATASET,
+        roles=(
+            Role(
+                name="agent",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="All of it is kept, or the best of each task.",
+                many=True,
+            ),
+            Role(
+                name="general",
+                accepts=(TRAJECTORIES, SFT_DATASET),
+                doc="What is drawn from.",
+                many=True,
+            ),
+        ),
+        fields=MIX_FIELDS,
+        default_backend="mix.share",
+        reworks=("agent", "general"),
+        forecast="mixture",
+    ),
+)

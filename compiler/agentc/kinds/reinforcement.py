@@ -1,5 +1,5 @@
-"""Fields of the kinds that learn from rewards, `online_rl` and `offline_rl`, and of `checkpoint`,
-which picks a policy of a run.
+"""The kinds that learn from rewards, `online_rl` and `offline_rl`, and `checkpoint`, which picks a
+policy of a run, with their fields.
 """
 
 from __future__ import annotations
@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agentc.kinds.artifacts import CHECKPOINT, POLICY_RUN, TEXT_ENCODER, TRAJECTORIES
 from agentc.kinds.field import (
     REQUIRED,
     Field,
     Json,
+    Role,
     boolean,
     choice,
     group,
@@ -19,7 +21,8 @@ from agentc.kinds.field import (
     seed,
     string,
 )
-from agentc.kinds.interaction import ENVIRONMENT_AT, LIMIT, SPLIT, decoding
+from agentc.kinds.interaction import ENVIRONMENT_AT, LIMIT, POLICY, SPLIT, decoding
+from agentc.kinds.kind import Kind
 
 CRITIC = group(
     "critic",
@@ -250,4 +253,65 @@ OFFLINE_RL_FIELDS: tuple[Field, ...] = (
     OFFLINE_CRITIC,
     OFFLINE_ACTOR,
     *_of(ONLINE_RL_FIELDS, "keep", "publish_state", "micro_batch", "save_every", "seed"),
+)
+
+_ENCODER = Role(
+    name="encoder",
+    accepts=(TEXT_ENCODER,),
+    doc="What the critic reads with; without it a copy of the policy's own body.",
+    optional=True,
+)
+
+REINFORCEMENT_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="online_rl",
+        doc="Let a policy act and learn in turns, in one job that goes on where it was cut off "
+        "(ArCHer and its rivals).",
+        produces=POLICY_RUN,
+        roles=(
+            POLICY,
+            _ENCODER,
+            Role(
+                name="start",
+                accepts=(POLICY_RUN,),
+                doc="A run that this one goes on from as if it had been longer; `policy` is "
+                "still what that one began with.",
+                optional=True,
+            ),
+        ),
+        fields=ONLINE_RL_FIELDS,
+        uses=("environment", "prompt"),
+        default_backend="archer.online_rl",
+        without=NOT_ONLINE,
+        online=True,
+        forecast="reinforcement",
+    ),
+    Kind(
+        name="offline_rl",
+        doc="Let a policy learn from rewards of recorded episodes, its own or others', and play "
+        "none (offline ArCHer). `evaluate` says what it is worth then.",
+        produces=POLICY_RUN,
+        roles=(
+            Role(name="policy", accepts=(CHECKPOINT,), doc="The model to start from."),
+            Role(
+                name="data",
+                accepts=(TRAJECTORIES,),
+                doc="The episodes, with the rewards of their turns. Those that ended in an error "
+                "do not count.",
+                many=True,
+            ),
+            _ENCODER,
+        ),
+        fields=OFFLINE_RL_FIELDS,
+        default_backend="archer.offline_rl",
+        forecast="experience",
+    ),
+    Kind(
+        name="checkpoint",
+        doc="Take a policy out of a run of RL.",
+        produces=CHECKPOINT,
+        roles=(Role(name="run", accepts=(POLICY_RUN,), doc="The run."),),
+        fields=CHECKPOINT_FIELDS,
+        default_backend="pick.checkpoint",
+    ),
 )

@@ -1,5 +1,6 @@
-"""Fields, inputs and products of `script`, a stage of the user's own program. What such a program
-says of itself is read by `agentc.backend_api.script_header`."""
+"""`script`, a stage of the user's own program: its fields, inputs and products. What such a program
+says of itself is read by `agentc.backend_api.script_header`.
+"""
 
 from collections.abc import Mapping
 
@@ -21,6 +22,7 @@ from agentc.kinds.artifacts import (
     ArtifactType,
 )
 from agentc.kinds.field import REQUIRED, Field, Role, boolean, choice, number, seed, string, strings
+from agentc.kinds.kind import Counts, Kind
 
 PRODUCTS: Mapping[str, ArtifactType] = {
     "trajectories": TRAJECTORIES,
@@ -92,3 +94,18 @@ SCRIPT_FIELDS: tuple[Field, ...] = (
     number("confidence", "Confidence of the intervals of `metrics`.", 0.95, above=0, below=1),
     seed("seed", "A seed that it is told."),
 )  # fmt: skip
+
+SCRIPT_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="script",
+        doc="A Python file, or a command, of your own: it reads what stages made and makes rows, a "
+        "model, metrics, or files of its own.",
+        produces=FOLDER,
+        fields=SCRIPT_FIELDS,
+        default_backend="script.run",
+        counts=Counts(made="rows"),
+        forecast="unknown",
+        named=NAMED_INPUT,
+        products=PRODUCTS,
+    ),
+)

@@ -1,11 +1,22 @@
-"""Fields of tree search and revision (Agent-R, arXiv 2501.11425), and of the kinds that work on
-single turns (SWEET-RL, arXiv 2503.15478): `search`, `revise`, `sample`, `rank`.
+"""Tree search and revision (Agent-R, arXiv 2501.11425), and the kinds that work on single turns
+(SWEET-RL, arXiv 2503.15478), with their fields: `search`, `revise`, `sample`, `rank`.
 """
 
 from __future__ import annotations
 
+from agentc.kinds.artifacts import (
+    CANDIDATES,
+    CHECKPOINT,
+    CRITIC_CHECKPOINT,
+    PRIVILEGED_INFORMATION,
+    REWARDED_TURNS,
+    SEARCH_TREES,
+    SFT_DATASET,
+    TRAJECTORIES,
+)
 from agentc.kinds.field import (
     Field,
+    Role,
     boolean,
     choice,
     group,
@@ -15,7 +26,16 @@ from agentc.kinds.field import (
     string,
     strings,
 )
-from agentc.kinds.interaction import ENVIRONMENT_AT, LIMIT, PREFIX, SPLIT, decoding
+from agentc.kinds.interaction import (
+    ENVIRONMENT_AT,
+    LIMIT,
+    POLICY,
+    PREFIX,
+    PREFIXES,
+    SPLIT,
+    decoding,
+)
+from agentc.kinds.kind import Counts, Kind
 
 _DECODE = group(
     "decode",
@@ -228,5 +248,94 @@ RANK_FIELDS: tuple[Field, ...] = (
         minimum=0,
         maximum=1,
         identity="placement",
+    ),
+)
+
+SEARCH_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="search",
+        doc="Grow a tree of attempts at each task by Monte Carlo tree search (Agent-R).",
+        produces=SEARCH_TREES,
+        roles=(POLICY, PREFIXES),
+        fields=SEARCH_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="search.mcts",
+        acts=True,
+        collects=True,
+        longest_reply="decode.max_tokens",
+        counts=Counts(made="trees", replies="samples"),
+        forecast="trees",
+    ),
+    Kind(
+        name="revise",
+        doc="Splice bad trajectories of search trees onto good ones where the actor finds the "
+        "first error, and collect good ones (Agent-R).",
+        produces=SFT_DATASET,
+        roles=(
+            Role(name="trees", accepts=(SEARCH_TREES,), doc="The search trees.", many=True),
+            Role(
+                name="policy",
+                accepts=(CHECKPOINT,),
+                doc="The actor, which judges itself; needed by the part `revision`.",
+                optional=True,
+            ),
+        ),
+        fields=REVISE_FIELDS,
+        uses=("environment", "prompt", "server"),
+        default_backend="revise.splice",
+        reworks=("trees",),
+        longest_reply="judge.max_tokens",
+        counts=Counts(made="rows", replies="judgements", tokens="judge_"),
+        forecast="revisions",
+    ),
+    Kind(
+        name="sample",
+        doc="Draw several replies of a policy at turns of episodes (SWEET-RL, section 4.2).",
+        produces=CANDIDATES,
+        roles=(
+            Role(name="policy", accepts=(CHECKPOINT,), doc="The model that replies."),
+            Role(
+                name="rollouts",
+                accepts=(TRAJECTORIES,),
+                doc="The episodes of whose turns some are taken.",
+                many=True,
+            ),
+        ),
+        fields=SAMPLE_FIELDS,
+        uses=("server",),
+        default_backend="sample.turns",
+        reworks=("rollouts",),
+        longest_reply="decode.max_tokens",
+        counts=Counts(made="rows", replies="replies"),
+        forecast="candidates",
+    ),
+    Kind(
+        name="rank",
+        doc="Say what each candidate is worth: its log-probability under a critic, less that under "
+        "a reference (SWEET-RL, equation 3).",
+        produces=REWARDED_TURNS,
+        roles=(
+            Role(name="candidates", accepts=(CANDIDATES,), doc="What is ranked."),
+            Role(name="critic", accepts=(CRITIC_CHECKPOINT,), doc="The critic."),
+            Role(
+                name="reference",
+                accepts=(CHECKPOINT,),
+                doc="What the critic was trained against; not needed with `reference_context: "
+                "sampler`.",
+                optional=True,
+            ),
+            Role(
+                name="privileged",
+                accepts=(PRIVILEGED_INFORMATION,),
+                doc="The hidden texts, of a critic that was trained with them.",
+                optional=True,
+            ),
+        ),
+        fields=RANK_FIELDS,
+        uses=("server",),
+        default_backend="rank.advantage",
+        reworks=("candidates",),
+        counts=Counts(made="rows", replies="scores"),
+        forecast="scores",
     ),
 )

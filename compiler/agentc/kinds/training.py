@@ -1,8 +1,17 @@
-"""Fields of the trainers (`sft`, `dpo`, `critic`): the vocabulary that training backends share."""
+"""The trainers `sft`, `dpo` and `critic`, with the fields that training backends share."""
 
+from agentc.kinds.artifacts import (
+    CHECKPOINT,
+    CRITIC_CHECKPOINT,
+    PREFERENCE_PAIRS,
+    PRIVILEGED_INFORMATION,
+    SFT_DATASET,
+    TRAJECTORIES,
+)
 from agentc.kinds.field import (
     REQUIRED,
     Field,
+    Role,
     boolean,
     choice,
     group,
@@ -12,6 +21,7 @@ from agentc.kinds.field import (
     string,
     strings,
 )
+from agentc.kinds.kind import Kind
 
 LORA = group(
     "lora",
@@ -282,5 +292,71 @@ CRITIC_FIELDS: tuple[Field, ...] = (
         "one (value_head).",
         ("mean", "last"),
         "mean",
+    ),
+)
+
+TRAINING_KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="sft",
+        doc="Supervised fine-tuning on conversations; loss on assistant tokens only.",
+        produces=CHECKPOINT,
+        roles=(
+            Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
+            Role(
+                name="data",
+                accepts=(TRAJECTORIES, SFT_DATASET, PREFERENCE_PAIRS),
+                doc="What to imitate; of pairs the chosen side.",
+                many=True,
+            ),
+        ),
+        fields=SFT_FIELDS,
+        default_backend="trl.sft",
+        trains=True,
+        forecast="training",
+    ),
+    Kind(
+        name="dpo",
+        doc="Direct preference optimisation on pairs of continuations.",
+        produces=CHECKPOINT,
+        roles=(
+            Role(name="model", accepts=(CHECKPOINT,), doc="The policy to start from."),
+            Role(
+                name="reference",
+                accepts=(CHECKPOINT,),
+                doc="The frozen reference; the starting policy when absent.",
+                optional=True,
+            ),
+            Role(name="data", accepts=(PREFERENCE_PAIRS,), doc="The pairs.", many=True),
+        ),
+        fields=DPO_FIELDS,
+        default_backend="trl.dpo",
+        trains=True,
+        forecast="training",
+    ),
+    Kind(
+        name="critic",
+        doc="Train a model that scores trajectories, on pairs of them and what only it may know "
+        "(SWEET-RL, section 4).",
+        produces=CRITIC_CHECKPOINT,
+        roles=(
+            Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
+            Role(
+                name="reference",
+                accepts=(CHECKPOINT,),
+                doc="What log-ratios are against; the model to start from when absent.",
+                optional=True,
+            ),
+            Role(name="data", accepts=(PREFERENCE_PAIRS,), doc="The pairs.", many=True),
+            Role(
+                name="privileged",
+                accepts=(PRIVILEGED_INFORMATION,),
+                doc="Hidden texts of the tasks; without them the critic knows what the agent knew.",
+                optional=True,
+            ),
+        ),
+        fields=CRITIC_FIELDS,
+        default_backend="trl.critic",
+        trains=True,
+        forecast="training",
     ),
 )

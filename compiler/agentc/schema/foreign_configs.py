@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentc.diagnostics.other_tools import synonyms
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
+from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS
 from agentc.schema.language import TOP_LEVEL
 from agentc.source.tree import Mapping, Node

@@ -12,9 +12,10 @@ from types import MappingProxyType
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, StageBackend
 from agentc.diagnostics.diagnostic import Span
 from agentc.diagnostics.odd_characters import without_accents
-from agentc.diagnostics.other_tools import advice_for_key, synonyms
+from agentc.diagnostics.other_tools import advice_for_key
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import distance, listed, nearest_first, offer, suggestions
+from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field
 from agentc.schema import language

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from agentc.backend_api import SoftwareEnvironment, software_of
-from agentc.diagnostics import other_tools
-from agentc.diagnostics.other_tools import names_no_lock
+from agentc.diagnostics.other_tools import LOCK_INSTEAD, NO_EXISTING_PYTHON, names_no_lock
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Module
 from agentc.passes.unit import PassContext
@@ -29,7 +28,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
     found = {}
     for name, own in module.software.items():
         other = names_no_lock(own.file)
-        notes = (other_tools.NO_EXISTING_PYTHON,) if other else ()
+        notes = (NO_EXISTING_PYTHON,) if other else ()
         try:
             path = context.boundary.find(own.file)
         except OutsideError as outside:
@@ -38,7 +37,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
                 f"`software` names a place outside of the spec's folder: {outside.place}",
                 own.span,
                 notes=notes,
-                fix=other_tools.LOCK_INSTEAD
+                fix=LOCK_INSTEAD
                 if other
                 else f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
                 f"or put the directory into {VARIABLE}",
@@ -57,7 +56,7 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
                 f"the lock {own.file} cannot be read: {reason}",
                 own.span,
                 notes=notes,
-                fix=other_tools.LOCK_INSTEAD if other else None,
+                fix=LOCK_INSTEAD if other else None,
             )
         else:
             if lock.unhashed:
@@ -121,7 +120,7 @@ def _of_local_builds(file: str, lock: LockText) -> tuple[str, ...]:
     return (
         f"PyPI has no {enumerate_names(local)}: let PIP_EXTRA_INDEX_URL name an index that has it, "
         f"or `agentc env hash {file} --file WHEEL` its wheel",
-        other_tools.NO_EXISTING_PYTHON,
+        NO_EXISTING_PYTHON,
     )
 
 
