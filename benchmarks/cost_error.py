@@ -22,7 +22,7 @@ from agentc.backend_api import load_backends
 from agentc.cost.estimate import Estimator
 from agentc.cost.observe import actual_wall, learn, read_past
 from agentc.cost.past import Past
-from agentc.cost.stated import Stated
+from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile
 from agentc.cost.workload import Forecaster
 from agentc.runtime.store.layout import StoreLayout

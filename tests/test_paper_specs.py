@@ -16,7 +16,7 @@ from tests.backends.pair.test_contrast import row
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc.placement import read_requests, settle_plan
+from agentc.placement import read_requests, resolve_placement
 from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
 from agentc_backends.data.pair.contrast import build_pairs
@@ -110,7 +110,7 @@ def test_trainings_ask_the_shipped_cluster_profile_for_what_they_load(name: str)
     """Its default is less than the weights of seven billion in main memory."""
     profile = find_profile("slurm", {})
     assert profile is not None
-    settled = settle_plan(plan(name), read_requests(profile))
+    settled = resolve_placement(plan(name), read_requests(profile))
     asked = {job["id"]: each.number("mem_mb") for each in settled for job in each.jobs}
     for kind in ("sft", *(("dpo",) if name in ETO else ())):
         for job in jobs(name, kind):

@@ -25,7 +25,7 @@ from agentc.cost import hardware, machine_state
 from agentc.cost.estimate import estimate_plan
 from agentc.cost.hardware import Calibration, calibration_of, cpu_machine, gpu_machine
 from agentc.cost.quantities import prior
-from agentc.cost.stated import Sounding, sounding_of, to_sound
+from agentc.cost.statements import Sounding, read_sounding, to_sound
 from agentc.cost.summary import Band, summarise
 from agentc.plan.render import plan_document
 from agentc.plan.work import find_work
@@ -173,7 +173,7 @@ def test_an_environment_is_asked_what_its_backend_does_not_state(
 ) -> None:
     [(name, lease)] = to_sound(games, table)
     assert lease["backend"] == "env.twenty_questions"
-    told = sounding_of({"tasks": {"all": 10}, "expert": TELLS})
+    told = read_sounding({"tasks": {"all": 10}, "expert": TELLS})
     with_it = estimate_plan(games, None, table=table, sounded={name: told})
     without = estimate_plan(games, None, table=table)
     assert with_it["expert"].disk.median < without["expert"].disk.median
@@ -185,7 +185,7 @@ def test_the_program_tells_what_an_environment_is_like(tmp_path: Path, games: An
     given, out = tmp_path / "in.json", tmp_path / "out.json"
     given.write_text(json.dumps({"program": lease["program"], "settings": lease["settings"]}))
     assert sounding_program.main([str(given), str(out)]) == 0
-    told = sounding_of(json.loads(out.read_text()))
+    told = read_sounding(json.loads(out.read_text()))
     assert isinstance(told, Sounding)
     assert sum(told.tasks.values()) >= 10
     assert told.expert is not None

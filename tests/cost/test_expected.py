@@ -12,7 +12,7 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.cli import main
 from agentc.cost import estimate_plan
-from agentc.cost.expected import outcome_lines, outcomes, read_expected
+from agentc.cost.outcomes import outcome_lines, outcomes, read_expected
 from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
 from agentc.run.report_page import shown_report

@@ -13,7 +13,7 @@ from agentc.backend_api import load_backends
 from agentc.cli import main
 from agentc.compilation import compile_spec
 from agentc.cost import Estimate, Quantity
-from agentc.placement import read_requests, settle_plan
+from agentc.placement import read_requests, resolve_placement
 from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
 from agentc.preflight.requests import check_minutes
@@ -82,7 +82,7 @@ def test_what_the_spec_or_a_profile_says_holds(tmp_path: Path) -> None:
     assert found is not None
 
     def asked(requests: Any) -> dict[str, Any]:
-        settled = settle_plan(document(tmp_path), requests)
+        settled = resolve_placement(document(tmp_path), requests)
         return {each.jobs[0]["id"]: each.placed["cpus"] for each in settled}
 
     assert asked(read_requests(found))["sft"].value == 6
@@ -135,7 +135,7 @@ def test_a_limit_that_will_not_do_is_told_of(
         basis="3 like jobs" if like else "prior",
         like=like,
     )
-    found = list(check_minutes(settle_plan(plan, None), {"sft": estimate}))
+    found = list(check_minutes(resolve_placement(plan, None), {"sft": estimate}))
     assert len(found) == told
     if told:
         assert "60 min (spec.yaml:" in found[0].message

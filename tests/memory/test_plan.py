@@ -21,7 +21,7 @@ from agentc.cli import main
 from agentc.compilation import Compilation, compile_spec
 from agentc.cost import estimate_plan
 from agentc.memory.render import memory_label, memory_text
-from agentc.placement import read_requests, settle_plan
+from agentc.placement import read_requests, resolve_placement
 from agentc.placement.profile import find_profile
 from agentc.plan.render import plan_document
 
@@ -112,7 +112,7 @@ def test_the_shipped_profile_s_default_is_raised(tmp_path: Path) -> None:
     plan = document(spec(tmp_path))
     found = {
         str(job["id"]): each.placed["mem_mb"]
-        for each in settle_plan(plan, read_requests(profile))
+        for each in resolve_placement(plan, read_requests(profile))
         for job in each.jobs
     }
     needed = {job["id"]: job["memory"]["mem_mb"] for job in plan["jobs"] if "memory" in job}
@@ -123,7 +123,7 @@ def test_the_shipped_profile_s_default_is_raised(tmp_path: Path) -> None:
     said = document(spec(tmp_path, ", mem_mb: 1000"))
     (asked,) = (
         each.placed["mem_mb"]
-        for each in settle_plan(said, read_requests(profile))
+        for each in resolve_placement(said, read_requests(profile))
         if each.jobs[0]["id"] == "sft"
     )
     assert asked.value == 1000, "the spec's word holds"

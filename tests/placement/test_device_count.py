@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from tiny_plan import TinyPlan
 
-from agentc.placement import settle_plan
+from agentc.placement import resolve_placement
 from agentc.placement.device_count import DeviceCount, count_devices
 
 TWO = {"AGENTC_GPUS": "0,1"}
@@ -28,7 +28,7 @@ def tiny(tmp_path: Path) -> TinyPlan:
 def count(
     plan: TinyPlan, environ: dict[str, str], *, queued: bool = False
 ) -> tuple[DeviceCount, list[str]]:
-    found, lacking = count_devices(settle_plan(plan.document(), None), environ, queued=queued)
+    found, lacking = count_devices(resolve_placement(plan.document(), None), environ, queued=queued)
     return found, [short.message for short in lacking]
 
 

@@ -18,7 +18,7 @@ from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.emit import compile_to
 from agentc.kinds.field import Json
-from agentc.placement import read_requests, settle_plan
+from agentc.placement import read_requests, resolve_placement
 from agentc.placement.profile import find_profile
 from agentc.placement.render import placement_text
 from agentc.plan.job import Job, ResourceRequest
@@ -48,7 +48,7 @@ def staying(profile: Path) -> dict[str, str]:
     """Who says so, by the jobs that stay."""
     found = find_profile(str(profile), {})
     assert found is not None
-    settled = settle_plan(plan_document(PLAN), read_requests(found))
+    settled = resolve_placement(plan_document(PLAN), read_requests(found))
     return {one.label: one.local_source for one in settled if one.local}
 
 
@@ -74,7 +74,7 @@ def test_plan_says_where_they_run_and_why(tmp_path: Path) -> None:
     )
     profile = find_profile(str(tmp_path), {})
     assert profile is not None
-    shown = placement_text(settle_plan(plan_document(PLAN), read_requests(profile)), profile)
+    shown = placement_text(resolve_placement(plan_document(PLAN), read_requests(profile)), profile)
     where = "    on the submit host, not in the queue"
     assert f"  table, score, report\n{where} (agentc's default)\n" in shown
     assert f"  queued\n{where} (set-resources measure: local)\n" in shown
@@ -150,7 +150,7 @@ def test_jobs_of_seconds_are_local_and_a_spec_may_say_otherwise(tmp_path: Path) 
     (tmp_path / "config.yaml").write_text("executor: slurm\n")
     profile = find_profile(str(tmp_path), {})
     assert profile is not None
-    settled = settle_plan(plan_document(asked), read_requests(profile))
+    settled = resolve_placement(plan_document(asked), read_requests(profile))
     assert {one.label for one in settled if one.local} == {"one", "table", "report"}
 
 
@@ -177,5 +177,5 @@ def test_downloads_run_where_the_network_is(tmp_path: Path) -> None:
         spec.write_text(FETCHED.format(commit="5" * 40, placement=placement))
         compiled = compile_spec(spec, {}, load_backends())
         assert compiled.plan is not None, compiled.diagnostics
-        settled = settle_plan(plan_document(compiled.plan), read_requests(profile))
+        settled = resolve_placement(plan_document(compiled.plan), read_requests(profile))
         assert {one.label for one in settled if one.local} == {*stays, "data", "report"}

@@ -21,7 +21,7 @@ from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.emit import compile_to
 from agentc.kinds.field import Json
-from agentc.placement import Requests, ResolvedRequest, read_requests, settle_plan
+from agentc.placement import Requests, ResolvedRequest, read_requests, resolve_placement
 from agentc.placement.precedence import retries_of
 from agentc.placement.profile import find_profile
 from agentc.placement.render import placement_text
@@ -193,7 +193,7 @@ def test_the_plan_says_what_snakemake_asks_for(name: str, tmp_path: Path) -> Non
     (profile / "config.yaml").write_text(PROFILES[name])
     compile_to(tmp_path / "compiled", PLAN)
     asked = snakemake_asks(tmp_path / "compiled", profile)
-    settled = settle_plan(plan_document(PLAN), requests(profile))
+    settled = resolve_placement(plan_document(PLAN), requests(profile))
     assert {each.object for each in settled} == set(asked)
     for each in settled:
         wanted = said(each)
@@ -208,7 +208,7 @@ def test_the_plan_says_what_snakemake_asks_for(name: str, tmp_path: Path) -> Non
 
 
 def placed(profile: Path, made: Plan = PLAN) -> dict[str, ResolvedRequest]:
-    found = settle_plan(plan_document(made), requests(profile))
+    found = resolve_placement(plan_document(made), requests(profile))
     return {str(one["id"]): each for each in found for one in each.jobs}
 
 

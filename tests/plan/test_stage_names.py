@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentc.plan.stage_names import cell_in, folded_names, meant_by, nearest
+from agentc.plan.stage_names import cell_in, folded_names, matching_names, nearest
 
 STAGES = (
     "expert",
@@ -43,7 +43,7 @@ STAGES = (
     ],
 )  # fmt: skip
 def test_what_a_name_means(given: str, meant: list[str]) -> None:
-    assert list(meant_by(given, STAGES)) == meant
+    assert list(matching_names(given, STAGES)) == meant
 
 
 def test_nearest_names_need_no_cell() -> None:

@@ -11,7 +11,7 @@ import pytest
 from toy_plan import job, plan
 
 from agentc.kinds.field import Json
-from agentc.placement import Requests, settle_plan
+from agentc.placement import Requests, resolve_placement
 from agentc.placement.profile import Profile
 from agentc.plan.job import ResourceRequest, Resources
 from agentc.plan.render import plan_document
@@ -47,7 +47,9 @@ def found(answers: Mapping[str, SlurmAnswer] = ANSWERS, **asked: Json) -> list[P
         return silent
     return [
         *silent,
-        *check_cluster(settle_plan(plan_document(plan(one)), Requests(profile=OURS)), cluster),
+        *check_cluster(
+            resolve_placement(plan_document(plan(one)), Requests(profile=OURS)), cluster
+        ),
     ]
 
 

@@ -10,7 +10,7 @@ from tests.preflight.test_cluster import ANSWERS, OURS, RECORDED
 from toy_plan import job, plan
 
 from agentc.kinds.field import Json
-from agentc.placement import Requests, ResolvedRequest, settle_plan
+from agentc.placement import Requests, ResolvedRequest, resolve_placement
 from agentc.plan.job import ResourceRequest
 from agentc.plan.render import plan_document
 from agentc.preflight.cluster import Cluster, check_cluster, read_cluster
@@ -45,7 +45,7 @@ def cluster(**answers: str) -> Cluster:
 def jobs(count: int, **asked: Json) -> tuple[ResolvedRequest, ...]:
     told = {name: ResourceRequest(value, "spec.yaml", 7) for name, value in asked.items()}
     made = [replace(job(f"s{number}", "script"), asked=told) for number in range(count)]
-    return settle_plan(plan_document(plan(*made)), Requests(profile=OURS))
+    return resolve_placement(plan_document(plan(*made)), Requests(profile=OURS))
 
 
 def test_counts_are_read() -> None:

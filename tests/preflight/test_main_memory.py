@@ -8,7 +8,7 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
-from agentc.placement import settle_plan
+from agentc.placement import resolve_placement
 from agentc.plan.render import plan_document
 from agentc.preflight import requests
 from agentc.preflight.requests import check_memory
@@ -21,7 +21,7 @@ def test_equal_trainings_are_told_of_together(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(requests, "memory_limit", lambda variables: (24_000.0, "this machine"))
     plan = compile_spec(SPEC, {}, load_backends()).plan
     assert plan is not None
-    settled = settle_plan(plan_document(plan), None)
+    settled = resolve_placement(plan_document(plan), None)
     found = [each for each in check_memory(settled, here=True) if each.check == "memory"]
     assert [each.about for each in found] == [tuple(f"agent_r.{n}.sft" for n in (1, 2, 3))]
     message = found[0].message
@@ -58,7 +58,7 @@ def test_keys_and_values_beyond_the_machine_are_a_problem(
     path.write_text(SERVED.replace("GIB", str(gib)))
     plan = compile_spec(path, {}, load_backends()).plan
     assert plan is not None
-    settled = settle_plan(plan_document(plan), None)
+    settled = resolve_placement(plan_document(plan), None)
     found = [each for each in check_memory(settled, here=True) if each.check == "memory"]
     assert [each.verdict for each in found] == ["problem"] * refused
     if refused:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from agentc.placement import settle_plan
+from agentc.placement import resolve_placement
 from agentc.placement.device_count import DeviceCount, count_devices
 from agentc.placement.profile import find_profile
 from agentc.plan.work import find_work, read_plan
@@ -26,7 +26,7 @@ named = [word.removeprefix("profile=") for word in sys.argv[3:] if word.startswi
 profile = find_profile(named[0], os.environ) if named else None
 counted = DeviceCount()
 if "gpus" in sys.argv:
-    settled = settle_plan(work.document, None, [str(job["id"]) for job in work.missing])
+    settled = resolve_placement(work.document, None, [str(job["id"]) for job in work.missing])
     counted, lacking = count_devices(settled, os.environ, queued=False)
     assert not lacking, lacking
 driver = DriverOptions(

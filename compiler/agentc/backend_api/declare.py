@@ -52,9 +52,6 @@ class DataSet:
     use: str
 
 
-# How a backend describes itself. A backend is an instance of one of three dataclasses below,
-# exposed through the entry-point group `agentc.backends` (name = backend id).
-
 _Stated = TypeVar("_Stated")
 
 

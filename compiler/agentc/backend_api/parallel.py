@@ -14,12 +14,12 @@ MULTINODE = "multinode"
 """The capability of trainers and servers whose processes find each other across nodes."""
 GPU = "gpu"
 """The capability of servers whose program works on GPUs."""
-Room: TypeAlias = tuple[int, int | None, bool]
+Allocation: TypeAlias = tuple[int, int | None, bool]
 """Nodes, and GPUs of all of them, that a server may spread over; and whether it has GPUs at all."""
-ONE_NODE: Room = (1, None, False)
+ONE_NODE: Allocation = (1, None, False)
 
 
-def allocation_of(placement: Mapping[str, Json]) -> Room:
+def allocation_of(placement: Mapping[str, Json]) -> Allocation:
     """What `placement:` gives a server that spreads over nodes; one node's GPUs are not asked."""
     nodes, given = placement.get("nodes"), placement.get("gpus")
     gpus = given if isinstance(given, int) and given > 0 else None

@@ -89,11 +89,6 @@ def _lines(file: Path) -> list[str]:
         return []
 
 
-# BackendTable: every backend found through the entry-point group `agentc.backends`.
-#
-# Made once by the command line and passed by argument; there is no global registry. A backend is
-# imported when it is asked for, so that a spec pays for those it names and no others.
-
 GROUP = "agentc.backends"
 _ENVIRONMENT, _SERVER = "env", "serve"
 

@@ -83,12 +83,12 @@ def _explain_code(name: str, form: str) -> int:
 
 def _explain_stage(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import StageBackend, load_backends
-    from agentc.plan.stage_names import meant_by, nearest
+    from agentc.plan.stage_names import matching_names, nearest
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
     stages = {} if compiled.module is None else compiled.module.stages
-    found = [stages[name] for name in meant_by(arguments.name, stages)]
+    found = [stages[name] for name in matching_names(arguments.name, stages)]
     show_found(compiled, arguments)
     if not found:
         if compiled.has_errors:

@@ -77,7 +77,7 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     from agentc.cost.render import cost_column, summary_sentence
     from agentc.diagnostics import Sink
     from agentc.memory.render import memory_text
-    from agentc.placement import read_requests, settle_plan
+    from agentc.placement import read_requests, resolve_placement
     from agentc.placement.profile import find_profile
     from agentc.placement.render import placement_document, placement_text
     from agentc.plan.review import review_plan
@@ -99,7 +99,7 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     path = path_before(layout, work.document)
     review = review_plan(work, None if path is None else read_past(path))
     estimates, expected = cost_to_run(work, typed.compiled, table)
-    placed = () if requests is None else settle_plan(work.document, requests)
+    placed = () if requests is None else resolve_placement(work.document, requests)
     if arguments.format == "json":
         described = _document(review, estimates, expected)
         if rounds:

@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def find_object(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[str | None, str]:
     """The object meant, or None with the reason."""
     from agentc.diagnostics.suggest import listed
-    from agentc.plan.stage_names import meant_by, nearest
+    from agentc.plan.stage_names import matching_names, nearest
     from agentc.plan.work import object_of, read_plan
     from agentc.store.objects import object_names
 
@@ -83,7 +83,7 @@ def find_object(arguments: argparse.Namespace, layout: StoreLayout) -> tuple[str
             return None, str(error)
     except (OSError, ValueError) as error:
         return None, f"the last plan of {run} cannot be read: {error}"
-    meant = meant_by(given, ids)
+    meant = matching_names(given, ids)
     results = [name for name in meant if ":" not in name] or meant
     if len(results) == 1:
         return ids[results[0]], ""

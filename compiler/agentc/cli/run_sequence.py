@@ -34,7 +34,7 @@ from agentc.exit_codes import (
     EXIT_USAGE,
 )
 from agentc.passes.lowering.secrets import report_missing
-from agentc.placement import ResolvedRequest, read_requests, settle_plan
+from agentc.placement import ResolvedRequest, read_requests, resolve_placement
 from agentc.placement.device_count import DeviceCount, count_devices
 from agentc.placement.profile import SLURM, Profile, find_profile, require_executor
 from agentc.plan.job import Plan
@@ -262,7 +262,7 @@ class Run:
     def _settled(self) -> tuple[ResolvedRequest, ...]:
         """What the jobs that have to run ask for. Raises ProfileError."""
         requests = None if self.profile is None else read_requests(self.profile)
-        return tuple(settle_plan(self.work.document, requests, self._missing()))
+        return tuple(resolve_placement(self.work.document, requests, self._missing()))
 
     def _count_devices(self) -> DeviceCount:
         """GPUs for the jobs that have to run. Raises DevicesError, ProfileError."""

@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict, replace
 
-    from agentc.cost.expected import outcome_lines, outcomes, read_expected
+    from agentc.cost.outcomes import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.active_runs import active_runs
     from agentc.run.leftovers import left_in_queue

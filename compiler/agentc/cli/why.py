@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
     import json
 
     from agentc.plan.review import change_document
-    from agentc.plan.stage_names import meant_by, nearest
+    from agentc.plan.stage_names import matching_names, nearest
     from agentc.store.paths import RunFolder, readable_store
 
     specs = [name for name in arguments.names if names_spec(name)]
@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return found
     review, since = found
     ids = [name for item in review.items for name in (str(item.job["stage"]), item.id)]
-    meant = meant_by(names[0], ids)
+    meant = matching_names(names[0], ids)
     wanted = [item for item in review.items if {item.id, str(item.job["stage"])} & {*meant}]
     if not wanted:
         hint = nearest(names[0], ids)

@@ -1,5 +1,5 @@
 """What a workload is counted in: rows of artifacts, guesses that the past corrects, and sizes of
-conversations. Neighbours: `workload.py`, `trees.py`."""
+conversations."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def turns_expected(talk: Talk, limit: float) -> Quantity:
     return Quantity(min(turns.median, _LONGEST * limit), turns.widened(share.spread).spread)
 
 
-def turns_shown(subject: JobProfile, turns: Quantity) -> float:
+def turns_in_prompt(subject: JobProfile, turns: Quantity) -> float:
     """Turns that a prompt holds on average, before the one that it waits for."""
     prompt = subject.config.get("prompt")
     if isinstance(prompt, Mapping) and prompt.get("memory") == "last":
@@ -139,7 +139,7 @@ def turns_shown(subject: JobProfile, turns: Quantity) -> float:
     return max(0.0, (turns.median - 1) / 2)
 
 
-def talk_where(stated: ExpectedExpert | None) -> Talk:
+def expected_talk(stated: ExpectedExpert | None) -> Talk:
     """What is said where an environment states this, or nothing."""
     if stated is None:
         reply, observation = prior("reply_tokens"), prior("observation_tokens")
@@ -180,7 +180,7 @@ def longest_row(subject: JobProfile) -> float:
 # What the models that environments ask have to do: a human's reply for each turn of an agent.
 
 
-def with_asked(guesses: Guesses, subject: JobProfile, work: Workload) -> Workload:
+def with_simulator(guesses: Guesses, subject: JobProfile, work: Workload) -> Workload:
     """The workload with that of the model that the job's environment asks; itself where it asks
     none. Each turn is answered by one reply, behind a prompt of its own and the dialogue so far."""
     role = subject.asking
@@ -220,7 +220,7 @@ _RATIOS = {
 """Which facts of a manifest, one over the other, tell what became of a guess."""
 
 
-def fact_behind(name: str, subject: JobProfile) -> float | None:
+def measured_fact(name: str, subject: JobProfile) -> float | None:
     """What became of a guess, by the facts of a finished job; None for a job to come, or where it
     was not measured."""
     if name not in _RATIOS:

@@ -14,7 +14,7 @@ from agentc.cost.observe import actual_wall, learn, read_past, read_subject
 from agentc.cost.past import Past, weighted_median
 from agentc.cost.quantities import ZERO, Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
-from agentc.cost.stated import Sounding, Stated
+from agentc.cost.statements import Sounding, Stated
 from agentc.cost.subject import JobProfile, Likenesses, subject_of_job
 from agentc.cost.workload import Forecaster
 from agentc.kinds.table import SERVED, TRAINERS

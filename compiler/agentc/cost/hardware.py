@@ -107,9 +107,6 @@ def _read(measured: Mapping[str, Any]) -> Calibration:
     )
 
 
-# Machines: peak arithmetic and memory bandwidth of GPUs and CPU cores, from data sheets.
-
-
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """Dense peaks in TFLOP/s (`half`: bf16 or fp16 with fp32 accumulation; `single`: fp32 without

@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agentc.backend_api import BackendTable
-from agentc.cost import hardware, stated
+from agentc.cost import hardware, statements
 from agentc.cost.estimate import PRIOR, Estimate
 from agentc.cost.hardware import Calibration
 from agentc.cost.quantities import Z10
-from agentc.cost.stated import Sounding
+from agentc.cost.statements import Sounding
 from agentc.cost.summary import Band
 from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout
@@ -77,7 +77,7 @@ def environments_sounded(
     """What the plan's environments say of themselves, by `sounding.name_of`; asked now where the
     store knows nothing and `report` is given."""
     found = {}
-    for name, lease in stated.to_sound(document, table):
+    for name, lease in statements.to_sound(document, table):
         if "settings" not in lease:
             continue  # a server of somebody's own ways, which is told nothing
         lock = str(document["environments"].get(lease["environment"], {}).get("lock") or "")
@@ -88,9 +88,9 @@ def environments_sounded(
             told = None
             if report is not None and lock:
                 asked = {"program": lease["program"], "settings": lease["settings"]}
-                told = _run(store, lock, stated.PROGRAM, asked, lambda: None)
+                told = _run(store, lock, statements.PROGRAM, asked, lambda: None)
         try:
-            found[name] = stated.sounding_of(told)
+            found[name] = statements.read_sounding(told)
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if report is not None:
@@ -157,7 +157,7 @@ def _keep(file: Path, content: Any) -> None:
         return
 
 
-# How much of this machine's processors is free now: others may be at work on it.
+# How much of this machine's CPU cores is free now: others may use them.
 #
 # A load average says how many want to run, not what a newcomer gets (control groups and priorities
 # decide that), so where the load is high it is tried: a few processes compute for a moment.

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentc.cost.amounts import Piece, Rows, Workload, fact_behind
+from agentc.cost.amounts import Piece, Rows, Workload, measured_fact
 from agentc.cost.hardware import Calibration
 from agentc.cost.past import Past
 from agentc.cost.quantities import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
-from agentc.cost.stated import Stated
+from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile, subject_of_manifest
 from agentc.cost.workload import Forecaster
 from agentc.kinds.table import ACTING, ON_TASKS, TRAINERS
@@ -184,7 +184,7 @@ def _actual(
             return pairs / episodes if isinstance(pairs, (int, float)) and episodes else None
         case "disk":
             return _size(subject.object, stores)
-    return fact_behind(piece.name, subject)
+    return measured_fact(piece.name, subject)
 
 
 def _size(name: str, stores: tuple[StoreLayout, ...]) -> float | None:

@@ -1,5 +1,7 @@
 """Past: what finished jobs say about quantities that estimates need, looked up by likeness.
-`refine` corrects a prior by them.
+
+A sample is ln(actual / prior) of one quantity of one job, with traits to compare it by; `refine`
+corrects a prior by samples of like jobs.
 """
 
 from __future__ import annotations
@@ -65,10 +67,6 @@ def weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
             return value
     return ordered[-1][0]
 
-
-# Past: what finished jobs say about quantities that estimates need, looked up by likeness.
-#
-# A sample is ln(actual / prior) of one quantity of one job, with traits to compare it by.
 
 Traits: TypeAlias = Mapping[str, str | float]
 

@@ -1,5 +1,7 @@
 """Quantity, a positive number known up to a factor, and the stated priors: every constant of an
 estimate, with its band and its source.
+
+docs/reference/cost.md is generated from the table of priors; docs/cost.md has the formulas.
 """
 
 from __future__ import annotations
@@ -68,11 +70,6 @@ def sum_in_step(parts: Iterable[Quantity]) -> Quantity:
     if not median:
         return ZERO
     return Quantity(median, sum(part.spread * part.median for part in parts) / median)
-
-
-# The stated prior: every constant of an estimate, with its band and where it comes from.
-#
-# docs/reference/cost.md is generated from this table; docs/cost.md has the formulas.
 
 
 @dataclass(frozen=True, slots=True)

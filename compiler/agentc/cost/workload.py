@@ -18,17 +18,17 @@ from agentc.cost.amounts import (
     Workload,
     candidates_of,
     environment_of,
-    fact_behind,
+    expected_talk,
     first_prompt,
     longest_row,
     measured,
+    measured_fact,
     row_bytes,
     row_tokens,
     split_of,
-    talk_where,
     turns_expected,
-    turns_shown,
-    with_asked,
+    turns_in_prompt,
+    with_simulator,
 )
 from agentc.cost.learning import forecast_experience, learner_work
 from agentc.cost.parameters import (
@@ -43,7 +43,7 @@ from agentc.cost.parameters import (
 )
 from agentc.cost.past import Past, Traits
 from agentc.cost.quantities import Quantity, prior, sum_in_step, total
-from agentc.cost.stated import Stated
+from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile
 from agentc.cost.trees import (
     forecast_candidates,
@@ -150,7 +150,7 @@ class Forecaster:
             case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
                 found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
-        found = with_asked(self, subject, found)
+        found = with_simulator(self, subject, found)
         disk = self.settle(subject, "disk", subject.backend, found.disk, {})
         return replace(found, disk=disk, pieces=tuple(self._pieces))
 
@@ -160,7 +160,7 @@ class Forecaster:
         """A guess of the prior, corrected."""
         piece = Piece(name=name, backend=backend, prior=guess, traits=traits)
         self._pieces.append(piece)
-        actual = fact_behind(name, subject)
+        actual = measured_fact(name, subject)
         # Even of a finished job not everything was measured; what follows from a guess that was
         # should follow from the truth.
         corrected = self._correct(subject, piece)
@@ -243,7 +243,7 @@ class Forecaster:
         reply = self.settle(subject, "reply", environment, reply, words)
         first = first_prompt(subject, talk)
         each = total([reply, talk.observation])
-        context = total([first, each.times(turns_shown(subject, turns))])
+        context = total([first, each.times(turns_in_prompt(subject, turns))])
         context = self.settle(subject, "context", environment, context, traits)
         all_turns = episodes.times(turns)
         tokens = row_tokens(subject, talk, turns, reply)
@@ -328,7 +328,7 @@ class Forecaster:
         reply = self.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})
         each = total([reply, talk.observation])
         first = first_prompt(subject, talk)
-        context = total([first, each.times(turns_shown(subject, turns))])
+        context = total([first, each.times(turns_in_prompt(subject, turns))])
         context = self.settle(subject, "context", environment, context, traits)
         read = total([context, reply])
         played = episodes.times(turns)
@@ -378,8 +378,8 @@ class Forecaster:
         """What is said in its environment."""
         server = subject.servers.get("environment")
         if server is None:
-            return talk_where(None)
-        return talk_where(self._stated.expert(server.backend, server.identity))
+            return expected_talk(None)
+        return expected_talk(self._stated.expert(server.backend, server.identity))
 
     def rows_of(self, subject: JobProfile, role: str | None = None) -> list[Rows]:
         names = subject.all_inputs() if role is None else subject.inputs.get(role, ())

@@ -78,8 +78,6 @@ class KeptLines:
         return known[1]
 
 
-# Diagnostic: one thing that is wrong (or doubtful), as data. `render.py` makes text of it.
-
 Severity: TypeAlias = Literal["error", "warning"]
 
 

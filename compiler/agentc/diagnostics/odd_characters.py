@@ -62,13 +62,13 @@ def odd_characters(text: str) -> tuple[Odd, ...]:
     if text.isascii():
         return ()
     return tuple(
-        Odd(index, character, meant_by(character))
+        Odd(index, character, intended_character(character))
         for index, character in enumerate(text)
         if not character.isascii()
     )
 
 
-def meant_by(character: str) -> str | None:
+def intended_character(character: str) -> str | None:
     """The ASCII text that a character passes for; "" for one that cannot be seen."""
     known = _MEANT.get(character)
     if known is not None:
@@ -91,7 +91,9 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     return "".join(
-        character if character.isascii() or (meant := meant_by(character)) is None else meant
+        character
+        if character.isascii() or (meant := intended_character(character)) is None
+        else meant
         for character in text
     )
 

@@ -281,9 +281,6 @@ def advice_for_kind(kind: str) -> str | None:
     return KIND_ADVICE.get(folded(kind))
 
 
-# What to write where a spec names an existing Python or image as a software environment: agentc
-# installs from a lock, or starts an image.
-
 NO_EXISTING_PYTHON = (
     "packages that are installed already (conda, `module load`, a virtual environment) cannot be "
     "used; `software:` takes the path of a lock"

@@ -1,6 +1,6 @@
 """Renders diagnostics as SARIF 2.1.0 (OASIS), which code-scanning sites and editors read.
 
-Neighbour: `render.py` has the other forms. Section numbers are those of the standard.
+Section numbers are those of the standard.
 """
 
 from __future__ import annotations

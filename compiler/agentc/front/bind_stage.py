@@ -13,8 +13,8 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
-from agentc.front.stage_references import StagesMeant, advise_backend, advise_entry
-from agentc.front.stage_values import BoundValues, Defaults, Settled, StageDraft
+from agentc.front.stage_references import InputResolver, advise_backend, advise_entry
+from agentc.front.stage_values import BoundSettings, BoundValues, Defaults, StageDraft
 from agentc.ir.module import Resource, Stage, Value
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
@@ -36,7 +36,7 @@ class StageBinder:
 
     spec: Spec
     rounds: Rounds
-    meant: StagesMeant
+    meant: InputResolver
     defaults: Defaults
     table: BackendTable
     evaluator: Evaluator
@@ -51,25 +51,25 @@ class StageBinder:
         if declared.kind is None:
             return None
         draft = StageDraft(unrolled, declared.kind, dict(declared.keys))
-        settled = self._settled(draft)
+        settings = self._settings(draft)
         stage = Stage(
             id=unrolled.id,
             kind=declared.kind.name,
-            backend=settled.backend or _AUTO,
-            fields=settled.fields,
-            options=settled.options,
-            inputs=self._inputs(draft) | self._asked(draft, settled.uses),
-            uses=settled.uses,
+            backend=settings.backend or _AUTO,
+            fields=settings.fields,
+            options=settings.options,
+            inputs=self._inputs(draft) | self._asked(draft, settings.uses),
+            uses=settings.uses,
             origin=Origin(declared.span, unrolled.steps),
             spans=draft.spans,
-            doc=settled.doc,
-            placement=settled.placement,
+            doc=settings.doc,
+            placement=settings.placement,
             round=unrolled.round,
-            defaulted=settled.defaulted,
+            defaulted=settings.defaulted,
         )
         return stage if draft.whole else None
 
-    def _settled(self, draft: StageDraft) -> Settled:
+    def _settings(self, draft: StageDraft) -> BoundSettings:
         """All of the stage but its inputs; read once for a stage that has no expressions."""
         declared = draft.unrolled.declared
         known = self.values.settled.get(id(declared))
@@ -79,7 +79,7 @@ class StageBinder:
                 self.defaults.take(name)
             return known
         backend = self._backend(draft)
-        found = Settled(
+        found = BoundSettings(
             backend=backend,
             fields=self._fields(draft),
             options=self._options(draft, backend),
@@ -247,7 +247,7 @@ class StageBinder:
 
     def _asked(self, draft: StageDraft, uses: Mapping[str, str]) -> dict[str, Ids]:
         entry = self.environments.get(uses.get("environment", ""))
-        return asked_models(draft, entry, partial(self.meant.of, draft), self.sink)
+        return simulator_models(draft, entry, partial(self.meant.of, draft), self.sink)
 
     def _role(self, draft: StageDraft, role: Role, node: Node) -> tuple[str, ...]:
         selected = self._selected(draft, role.name, node)
@@ -369,7 +369,7 @@ Ids: TypeAlias = tuple[str, ...]
 _Resolve: TypeAlias = Callable[[Role, Node, Unrolled], Sequence[str]]
 
 
-def asked_models(
+def simulator_models(
     draft: StageDraft, entry: Resource | None, resolve: _Resolve, sink: Sink
 ) -> dict[str, Ids]:
     """The stage whose product each server serves, by its role. `resolve` reports what a name does

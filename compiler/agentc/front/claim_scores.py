@@ -1,7 +1,7 @@
 """Which numbers a claim can make: the scores that its environment gives, and their differences.
 
 A number that no policy could reach is a slip of the pen, most often points of a hundred without
-`percent: true`. Neighbour: `resolve_claims.py`.
+`percent: true`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def score_bounds(stage: str, metric: str, reading: ClaimReading) -> tuple[float,
     named = read_metric(metric)
     declared = _environment(bound, reading)
     if declared is None:
-        return _told_range(bound, named.is_share)
+        return _declared_range(bound, named.is_share)
     if named.is_share:
         return (0.0, 1.0)
     if named.family == "revision_length":
@@ -37,7 +37,7 @@ def score_bounds(stage: str, metric: str, reading: ClaimReading) -> tuple[float,
     return declared.reward_range
 
 
-def _told_range(stage: Stage, is_share: bool) -> tuple[float, float] | None:
+def _declared_range(stage: Stage, is_share: bool) -> tuple[float, float] | None:
     """The scores of a stage that says by itself what it makes, and in which range; else None."""
     kind = kind_named(stage.kind)
     if kind is None or not kind.has("range"):
@@ -48,7 +48,7 @@ def _told_range(stage: Stage, is_share: bool) -> tuple[float, float] | None:
     return number_of(told[0]), number_of(told[1])
 
 
-def is_called(
+def has_reward_name(
     written: WrittenClaim, key: str, stage: str, metric: str, reading: ClaimReading
 ) -> bool:
     """Whether the environment calls its reward as the claim does, where that has a name."""
@@ -164,20 +164,21 @@ def report_range(
     """Say that a claim's number is none that the environment gives."""
     number = number_of(written.values[relation])
     environment = reading.stages[stage].uses["environment"]
-    low, high = (shown(bound * unit) for bound in bounds)
+    low, high = (score_text(bound * unit) for bound in bounds)
     paired = written.values.get("difference_from") is not None
     of_two = read_metric(str(written.values.get("metric", "reward"))).of_two
     what = "differences" if paired and not of_two else "scores"
     points = unit == 1.0 and bounds[0] <= number / 100 <= bounds[1]
     reading.sink.error(
         "AGC442",
-        f"{shown(number)} lies outside the {what} that `{environment}` can give, {low} to {high}",
+        f"{score_text(number)} lies outside the {what} that `{environment}` can give, "
+        f"{low} to {high}",
         written.at(relation),
         fix="add `percent: true` if the paper prints points of a hundred" if points else None,
     )
 
 
-def shown(number: float) -> str:
+def score_text(number: float) -> str:
     """A number for people."""
     return f"{number:.6g}"
 
@@ -228,7 +229,7 @@ def is_of_curves(written: WrittenClaim, metric: str, sink: Sink) -> bool:
     return True
 
 
-def are_alike(
+def is_comparable_curve(
     written: WrittenClaim,
     stage: str,
     baseline: str | None,
@@ -241,11 +242,11 @@ def are_alike(
     if one is None or (baseline is not None and other is None):
         return False
     if not rewards[0] <= reach <= rewards[1]:
-        low, high = map(shown, rewards)
+        low, high = map(score_text, rewards)
         world = one.uses["environment"]
         reading.sink.error(
             "AGC442",
-            f"no return is {shown(reach)}: `{world}` gives {low} to {high}",
+            f"no return is {score_text(reach)}: `{world}` gives {low} to {high}",
             written.at("reach"),
             fix="write a return that a run can reach",
         )

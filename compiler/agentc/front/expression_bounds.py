@@ -1,7 +1,4 @@
-"""How large what an expression makes may be, and the error that says so.
-
-Neighbour: `sandbox.py`, where expressions run and their work is counted.
-"""
+"""How large what an expression makes may be, and the error that says so."""
 
 from __future__ import annotations
 

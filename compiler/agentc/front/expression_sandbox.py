@@ -336,8 +336,6 @@ def _run(expression: Expression, scope: Mapping[str, Json]) -> Json:
     return as_bounded_json(value)
 
 
-# What to say of an expression that cannot be parsed.
-
 _FOREIGN = {
     "^": "a power is written with `**`",
     "&&": "write `and`",

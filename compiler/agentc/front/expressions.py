@@ -1,7 +1,8 @@
 """Expressions: `{{ }}` inside scalars, evaluated one by one after parsing, so places survive.
 
 Results are native: a scalar that is one expression keeps the type of its value; in any other
-scalar the values are written into the text. Neighbour: `sandbox.py`, where expressions run.
+scalar the values are written into the text.
+`expression_sandbox.py` runs them.
 """
 
 from __future__ import annotations

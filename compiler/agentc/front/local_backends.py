@@ -1,8 +1,8 @@
 """Backends that a spec brings along (`backends:`): Python files and packages beside it, which are
 imported here, so only from folders that the person who runs agentc allows for that.
 
-Their text goes into the plan, from which jobs run it, and its digests into the keys of what they
-make. Neighbour: `table.py`, for backends that are installed.
+They are read first, for what a spec may say depends on its backends. Their text goes into the plan,
+from which jobs run it, and its digests into the keys of what they make.
 """
 
 from __future__ import annotations
@@ -184,12 +184,6 @@ def _leasing(
         return replace(draft, identity={**draft.identity, **code})
 
     return leased
-
-
-# `backends:` of a spec: code of its own, which runs in agentc itself. So it is loaded from folders
-# alone that the person who runs agentc allows for that, never because a spec names it.
-#
-# Read before all else, for what a spec may say depends on its backends.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
-"""Params: the value of each, from `-p` or from its default, and the cells of a sweep, one for each
-combination of values.
+"""Params: the value of each, from `-p` or from its default, and the cells of a sweep.
+
+expand_matrix requires a structured spec and ensures at least one cell; a cell maps swept params to
+the nodes of their values. A spec without `matrix` has one cell that maps nothing.
 """
 
 from __future__ import annotations
@@ -208,11 +210,6 @@ def _from_command_line(name: str, text: str, rules: Mapping[str, Json], sink: Si
         return None
     return node
 
-
-# expand_matrix: the cells of a sweep, one for each combination of values.
-#
-# Requires: a structured spec. Ensures: at least one cell; a cell maps swept params to the nodes of
-# their values. A spec without `matrix` has one cell that maps nothing.
 
 EXCLUDE = "exclude"
 _MOST_CELLS = 10_000

@@ -1,4 +1,8 @@
-"""The front end: one tuple of plain functions, each `(Reading, FrontContext) -> Reading`."""
+"""The front end: one tuple of plain functions, each `(Reading, FrontContext) -> Reading`.
+
+A positioned tree gets its templates and its scale, becomes declarations, then modules (one for
+each cell of the matrix), then one module. `agentc.passes` makes a plan of that.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +63,6 @@ class FrontContext:
     evaluator: Evaluator
     library: TemplateLibrary
     ends: Ends = field(default_factory=dict)
-
-
-# The front end: one tuple of plain functions, each `(Reading, FrontContext) -> Reading`.
-#
-# A positioned tree gets its templates and its scale, becomes declarations, then modules (one for
-# each cell of the matrix), then one module. `agentc.passes` makes a plan of that.
 
 
 def build_module(

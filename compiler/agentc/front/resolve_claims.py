@@ -19,13 +19,13 @@ from agentc.front.claim_reading import (
 )
 from agentc.front.claim_scores import (
     COUNTS,
-    are_alike,
-    is_called,
+    has_reward_name,
     is_comparable,
+    is_comparable_curve,
     is_of_curves,
     report_range,
     score_bounds,
-    shown,
+    score_text,
 )
 from agentc.front.expand_repeat import Unrolled
 from agentc.front.params import EXCLUDE
@@ -96,16 +96,16 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         return None
     if relation is None or stage is None or over is None:
         return None
-    if not is_called(written, "metric", stage, metric, reading):
+    if not has_reward_name(written, "metric", stage, metric, reading):
         return None
     bounds = score_bounds(stage, metric, reading)
     if curves and bounds is not None:
-        if not are_alike(written, stage, baseline, bounds, reading):
+        if not is_comparable_curve(written, stage, baseline, bounds, reading):
             return None
         bounds = COUNTS
     elif baseline is not None:
         key = "difference_metric" if other else "metric"
-        if not is_called(written, key, baseline, other or metric, reading):
+        if not has_reward_name(written, key, baseline, other or metric, reading):
             return None
         if not is_comparable(written, (stage, metric), (baseline, other or metric), reading):
             return None
@@ -124,7 +124,7 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
     if unit != 1.0 and baseline is None and 0 < abs(value) < 0.01:
         reading.sink.warning(
             "AGC445",
-            f"with `percent: true` this is {shown(100 * value)} points of a hundred",
+            f"with `percent: true` this is {score_text(100 * value)} points of a hundred",
             written.at(relation),
             fix="leave out `percent` if the paper prints parts of one",
         )

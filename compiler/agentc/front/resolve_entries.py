@@ -323,9 +323,6 @@ def _record(
     return value if isinstance(value, dict) else None
 
 
-# What `null` takes away from an entry of `servers:` or `environments:`.
-
-
 def taken_away(
     nulls: Iterable[str],
     allowed: Mapping[str, Field],

@@ -27,7 +27,7 @@ from agentc.front.resolve_entries import (
 )
 from agentc.front.resolve_search import resolve_until
 from agentc.front.resolve_sections import resolve_budget, resolve_software, resolve_track
-from agentc.front.stage_references import ReferenceResolver, StagesMeant, find_cycle
+from agentc.front.stage_references import InputResolver, ReferenceResolver, find_cycle
 from agentc.front.stage_values import BoundValues, Defaults
 from agentc.ir.module import Module, Resource, Stage
 from agentc.kinds.field import Json
@@ -62,7 +62,7 @@ def resolve_names(
     binder = StageBinder(
         spec=spec,
         rounds=rounds,
-        meant=StagesMeant(spec=spec, references=references, evaluator=evaluator, sink=sink),
+        meant=InputResolver(spec=spec, references=references, evaluator=evaluator, sink=sink),
         defaults=defaults,
         table=table,
         evaluator=evaluator,

@@ -13,7 +13,7 @@ from agentc.diagnostics.diagnostic import Span
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.claim_reading import ClaimReading, lacking, number_of
-from agentc.front.claim_scores import score_bounds, shown
+from agentc.front.claim_scores import score_bounds, score_text
 from agentc.front.expand_repeat import is_fixed
 from agentc.front.expressions import Evaluator
 from agentc.front.params import evaluate_params
@@ -21,7 +21,7 @@ from agentc.ir.module import Module
 from agentc.ir.search import Search, SearchAxis, StoppingRounds, StoppingRule
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import read_metric
-from agentc.plan.stage_names import meant_by, nearest, without_cell
+from agentc.plan.stage_names import matching_names, nearest, without_cell
 from agentc.schema import language
 from agentc.schema.coerce import Coercion
 from agentc.schema.keys import Place, as_mapping, read_keys
@@ -165,13 +165,13 @@ def _complaints(
     worst, best = (low, high) if rule.direction == "maximize" else (high, low)
     if not low <= rule.reaches <= high or rule.reaches == worst != best:
         always = rule.reaches <= worst if rule.direction == "maximize" else rule.reaches >= worst
-        span = f"{shown(low)} to {shown(high)}"
+        span = f"{score_text(low)} to {score_text(high)}"
         part = number_of(rule.reaches) / 100
         yield (
-            f"{shown(rule.reaches)} is {'always' if always else 'never'} reached: "
+            f"{score_text(rule.reaches)} is {'always' if always else 'never'} reached: "
             f"`{rule.metric}` is from {span} here",
             places["reaches"],
-            f"write {shown(part)}: scores are parts of one"
+            f"write {score_text(part)}: scores are parts of one"
             if not always and low < part <= high
             else "choose a value between them",
         )
@@ -340,7 +340,7 @@ def _measures_once(
         return True  # stages that are left out may be the ones
     name, metric = str(values["stage"]), read_metric(str(values["metric"]))
     span = spans.get("search.stage")
-    meant = meant_by(name, module.stages)
+    meant = matching_names(name, module.stages)
     if not meant:
         sink.error(
             "AGC802",

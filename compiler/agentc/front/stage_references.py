@@ -246,7 +246,7 @@ def find_cycle(edges: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagesMeant:
+class InputResolver:
     """Looks up names for the stages of one spec, or of one cell of its matrix."""
 
     spec: Spec

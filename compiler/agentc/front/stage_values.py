@@ -89,7 +89,7 @@ class Coerced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class BoundSettings:
     """A stage but for its inputs; `backend` is None for one that there is not, `taken` are the
     names under which it looked for defaults."""
 
@@ -108,7 +108,7 @@ class Settled:
 class BoundValues:
     """By the identity of syntax nodes and fields, which outlive the reading of a spec."""
 
-    settled: dict[int, Settled] = field(default_factory=dict)
+    settled: dict[int, BoundSettings] = field(default_factory=dict)
     _coerced: dict[_Identity, Coerced] = field(default_factory=dict)
     _merged: dict[_Identity, Value] = field(default_factory=dict)
     _tables: dict[tuple[tuple[str, int], ...], Mapping[str, Value]] = field(default_factory=dict)

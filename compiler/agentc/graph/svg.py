@@ -48,8 +48,6 @@ def fitted(text: str, room: float, size: float, *, bold: bool = False) -> str:
     return "…"
 
 
-# The picture: one SVG file that needs nothing else, readable on light and dark backgrounds.
-
 _MARGIN = 20.0
 _GAP = 10.0
 _NAME_SIZE, _QUIET_SIZE = 13.0, 11.0

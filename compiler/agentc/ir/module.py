@@ -192,9 +192,6 @@ def product_of(stage: Stage) -> ArtifactType | None:
     return kind.product(None if value is None else value.json)
 
 
-# Where a setting of a stage or resource was written, for diagnostics.
-
-
 def stage_span(stage: Stage | Resource, path: str) -> Span:
     """The span of a dotted path, of the nearest mapping around it, or of the whole entry."""
     parts = path.split(".")
@@ -208,9 +205,6 @@ def stage_span(stage: Stage | Resource, path: str) -> Span:
         if value is not None and value.span is not None:
             return value.span
     return stage.origin.span
-
-
-# Topological order of a module's stages.
 
 
 def ordered(module: Module) -> list[Stage]:

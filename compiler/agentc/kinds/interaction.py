@@ -81,9 +81,6 @@ CHOICE = (
 )
 
 
-# Fields of the kinds that meet an environment or its trajectories: expert, privileged, rollout,
-# pair.
-
 OBSERVATION_PREFIX = "Observation: "
 """What stands before an observation where a prompt says nothing else."""
 

@@ -90,7 +90,7 @@ SEARCH_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 
 
-# Fields of `revise`: from trees to conversations that notice a mistake and mend it (Agent-R, arXiv
+# Fields of `revise`: from trees to conversations that notice a mistake and fix it (Agent-R, arXiv
 # 2501.11425, sections 3.2 and 3.3; `path_collection.py` for what the paper leaves open).
 
 PARTS = ("revision", "direct", "good", "optimal")

@@ -227,9 +227,6 @@ def _size(parts: tuple[MemoryPart, ...]) -> float:
     return sum(part.size for part in parts)
 
 
-# serving_need: what a server of a model needs, by what its backend keeps.
-
-
 def serving_need(memory: ServerMemory, model: Architecture, *, gpus: int) -> MemoryNeed:
     """The need of one server: of each of its devices, or without GPUs of its process."""
     weights = memory.weights * model.parameters / memory.devices

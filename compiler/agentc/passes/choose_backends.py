@@ -82,7 +82,7 @@ def _choose(
             (attempt.backend.id, _why_not(attempt)) for attempt in attempts if attempt is not best
         ),
     )
-    return choice, all(attempt.nameless for attempt in attempts)
+    return choice, all(attempt.name_independent for attempt in attempts)
 
 
 def _named(
@@ -104,8 +104,12 @@ def _named(
 
 
 def _complaints(attempt: LoweringTrial) -> tuple[bool, int, int]:
-    lost = len(attempt.unread) + len(attempt.unused) + len(attempt.refusals)
-    return (attempt.failure is not None, lost, len(attempt.idle) + len(attempt.untaken))
+    lost = len(attempt.ignored) + len(attempt.unused_resources) + len(attempt.refusals)
+    return (
+        attempt.failure is not None,
+        lost,
+        len(attempt.ignored_defaults) + len(attempt.unused_inputs),
+    )
 
 
 def _reason(best: LoweringTrial, default: str | None) -> str:
@@ -120,7 +124,12 @@ def _why_not(attempt: LoweringTrial) -> str:
     if attempt.failure:
         return f"it fails: {attempt.failure}"
     reasons = [refusal.reason for refusal in attempt.refusals]
-    ignored = [*attempt.unread, *attempt.idle, *attempt.unused, *attempt.untaken]
+    ignored = [
+        *attempt.ignored,
+        *attempt.ignored_defaults,
+        *attempt.unused_resources,
+        *attempt.unused_inputs,
+    ]
     if ignored:
         reasons.append(f"it would ignore {listed(ignored)}")
     return "; ".join(reasons) or "it could do the work too, but is not the default"

@@ -27,7 +27,7 @@ def finish(unit: Unit, context: PassContext) -> Unit:
     return replace(unit, plan=replace(plan, targets=targets, experiment=experiment))
 
 
-# What people are told about an experiment as a whole: by the report, by plan.json, by status.
+# What people read about an experiment as a whole: by the report, by plan.json, by status.
 
 
 def experiment_facts(module: Module) -> Mapping[str, Json]:

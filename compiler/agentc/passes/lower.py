@@ -27,7 +27,7 @@ from agentc.passes.lowering.leases import (
     software_needed,
 )
 from agentc.passes.lowering.module_context import ModuleContext
-from agentc.passes.lowering.report_unread import (
+from agentc.passes.lowering.reports import (
     report_defaults,
     report_marked_rows,
     report_resources,
@@ -262,12 +262,6 @@ def _file_name(shown: str) -> str:
 
 def _origin(module: Module) -> Origin:
     return module.origin or next(iter(module.stages.values())).origin
-
-
-# assign_keys: give every job its content key (`agentc.plan.keys` says what enters one).
-#
-# Requires: jobs in topological order. Ensures: every job has a key; two jobs with one key are the
-# same work.
 
 
 def assign_keys(unit: Unit, context: PassContext) -> Unit:

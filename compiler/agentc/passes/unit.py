@@ -35,9 +35,6 @@ class Unit:
     notes: tuple[str, ...] = field(default=())
 
 
-# PassContext: what every pass may ask for besides the unit it transforms.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassContext:
     """`directory` is the folder of the spec: relative paths in it are meant from there.

@@ -5,7 +5,14 @@
 docs/design/placement.md.
 """
 
-from agentc.placement.precedence import Placed, Rejected, ResolvedRequest, settle_plan
+from agentc.placement.precedence import Placed, Rejected, ResolvedRequest, resolve_placement
 from agentc.placement.profile import Requests, read_requests
 
-__all__ = ["Placed", "Rejected", "Requests", "ResolvedRequest", "read_requests", "settle_plan"]
+__all__ = [
+    "Placed",
+    "Rejected",
+    "Requests",
+    "ResolvedRequest",
+    "read_requests",
+    "resolve_placement",
+]

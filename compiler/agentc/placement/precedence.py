@@ -1,4 +1,4 @@
-"""settle_plan: what each job of a plan asks for under a profile, and who says so.
+"""resolve_placement: what each job of a plan asks for under a profile, and who says so.
 
 One rule for every name, strongest first: the profile's `set-resources` (and `set-threads`) for the
 rule, the spec's `placement:`, the profile's `default-resources`, defaults. Snakemake gives the
@@ -93,7 +93,7 @@ class ResolvedRequest:
         return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def settle_plan(
+def resolve_placement(
     document: Mapping[str, Any], requests: Requests | None, jobs: Sequence[str] | None = None
 ) -> tuple[ResolvedRequest, ...]:
     """What every job of plan.json (decoded), or those with the given ids, asks for."""

@@ -1,4 +1,7 @@
-"""Compares two plans job by job and finds the root cause of every difference."""
+"""Compares two plans job by job and finds the root cause of every difference.
+
+Pure: `plan`, `why`, `run` and the report all show what this module finds.
+"""
 
 from __future__ import annotations
 
@@ -124,10 +127,6 @@ def _table(value: Json) -> dict[str, Json]:
 def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
-
-# Compares two plans job by job and finds the root cause of every difference.
-#
-# Pure: `plan`, `why`, `run` and the report all show what this module finds.
 
 Novelty: TypeAlias = Literal["same", "changed", "new", "gone"]
 _FILE = re.compile(r"(?:[^.]* server\.)?(?:facts\.)?(?:files|code)\.(?P<name>.+)")

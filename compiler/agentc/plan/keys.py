@@ -1,4 +1,10 @@
-"""Content keys: what a job's result depends on, as canonical JSON, hashed."""
+"""Content keys: what a job's result depends on, as canonical JSON, hashed.
+
+A key is the first 32 hex digits of the SHA-256 of canonical JSON of a tagged, versioned list.
+Placement (GPUs, ports, batch splits) and metadata never enter; settings at their defaults never
+enter, so that a new field leaves old keys as they are. Keys of every version are pinned by
+literal values in `tests/identity`: a change of this module that alters a key is a new version.
+"""
 
 from __future__ import annotations
 
@@ -95,13 +101,6 @@ def plain_json(
         return otherwise(value)
     raise TypeError(f"a {type(value).__name__} has no canonical form")
 
-
-# Content keys: what a job's result depends on, hashed.
-#
-# A key is the first 32 hex digits of the SHA-256 of canonical JSON of a tagged, versioned list.
-# Placement (GPUs, ports, batch splits) and metadata never enter; settings at their defaults never
-# enter, so that a new field leaves old keys as they are. Keys of every version are pinned by
-# literal values in `tests/identity`: a change of this module that alters a key is a new version.
 
 KEY_VERSION = 1
 DIGITS = 32

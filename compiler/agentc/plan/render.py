@@ -170,8 +170,6 @@ def read_document(text: str) -> dict[str, Json]:
     return document
 
 
-# The text of plan.json. Apart from render.py, since most commands need no text.
-
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 

@@ -49,7 +49,7 @@ class _Parts:
     job: str | None
 
 
-def meant_by(given: str, names: Iterable[str]) -> tuple[str, ...]:
+def matching_names(given: str, names: Iterable[str]) -> tuple[str, ...]:
     """Those of `names` (ids of stages or jobs) that `given` means, in their order; often one.
 
     The narrowest reading that fits anything holds: the very name; that stage in every cell that

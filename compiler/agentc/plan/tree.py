@@ -300,7 +300,7 @@ def _details(job: Mapping[str, Any]) -> Iterator[str]:
 
 # What the plan says of servers that spread over nodes: how, and the command of each rank.
 #
-# Addresses and ports are known when the job runs; until then they stand as words in braces.
+# Addresses and ports are known when the job runs; until then they are words in braces.
 
 
 def spread(ranks: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from agentc.exit_codes import EXIT_NOT_FOUND, CommandError
 from agentc.lease_roles import FUSED_ROLES, is_model_server
 from agentc.plan.job import Plan
-from agentc.plan.stage_names import meant_by, nearest
+from agentc.plan.stage_names import matching_names, nearest
 from agentc.runtime.servers.job_leases import PlannedLease
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import find_published
@@ -107,7 +107,7 @@ def find_work(
     wanted = tuple(document["targets"])
     if until is not None:
         stages = tuple(dict.fromkeys(job["stage"] for job in jobs))
-        meant = meant_by(until, stages)
+        meant = matching_names(until, stages)
         if not meant:
             raise UnknownStageError(str(document["name"]), until, stages)
         wanted = tuple(object_of(job) for job in jobs if job["stage"] in meant)
@@ -119,7 +119,7 @@ def work_towards(document: Document, layout: StoreLayout, wanted: Iterable[str])
     return _work(document, layout, tuple(wanted), anew=False)
 
 
-def look_again(work: Work) -> Work:
+def refresh_work(work: Work) -> Work:
     """The same work by what the store has now."""
     return _work(work.document, work.layout, work.wanted, anew=True)
 
@@ -215,9 +215,6 @@ def _session_members(document: Document) -> list[tuple[str, str]]:
     ]
 
 
-# plan_until: a plan whose targets are some of its stages, for whoever runs it without agentc.
-
-
 def plan_until(plan: Plan, until: str | None) -> Plan:
     """The plan with the jobs of the stages that `until` means as targets; all its jobs stay, since
     what a job is does not depend on what is asked for. None changes nothing.
@@ -227,7 +224,7 @@ def plan_until(plan: Plan, until: str | None) -> Plan:
     if until is None:
         return plan
     stages = tuple(dict.fromkeys(job.stage for job in plan.jobs))
-    meant = meant_by(until, stages)
+    meant = matching_names(until, stages)
     if not meant:
         raise UnknownStageError(plan.name, until, stages)
     return replace(plan, targets=tuple(job.id for job in plan.jobs if job.stage in meant))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from agentc.backend_api import BackendTable
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
-from agentc.placement import Requests, settle_plan
+from agentc.placement import Requests, resolve_placement
 from agentc.placement.profile import SLURM
 from agentc.plan.work import Work
 from agentc.preflight import hub, offline
@@ -44,7 +44,7 @@ def every_check(
     profile = None if requests is None else requests.profile
     cluster = profile is not None and profile.queued
     estimates, expected = cost
-    settled = settle_plan(work.document, requests, [str(job["id"]) for job in work.missing])
+    settled = resolve_placement(work.document, requests, [str(job["id"]) for job in work.missing])
     queued = [each for each in settled if not each.local]
     files = hub.files_of(work.missing)
     found = [

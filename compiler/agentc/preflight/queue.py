@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentc.placement import ResolvedRequest, read_requests, settle_plan
+from agentc.placement import ResolvedRequest, read_requests, resolve_placement
 from agentc.placement.profile import Profile
 from agentc.plan.work import Work
 from agentc.preflight.cluster import Cluster, check_cluster, read_cluster
@@ -115,7 +115,9 @@ def why_waiting(profile: Profile, work: Work, unit: str) -> list[str]:
     """A sentence for each problem of the job that makes an object; none where SLURM does not
     answer, or preflight knows of none."""
     settled = [
-        one for one in settle_plan(work.document, read_requests(profile)) if one.object == unit
+        one
+        for one in resolve_placement(work.document, read_requests(profile))
+        if one.object == unit
     ]
     cluster, _ = read_cluster(ask_slurm()) if settled else (None, [])
     if cluster is None:

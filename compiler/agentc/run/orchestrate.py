@@ -21,7 +21,7 @@ from agentc.exit_codes import (
     EXIT_FAILED,
     EXIT_STORE,
 )
-from agentc.plan.work import Work, look_again, object_of
+from agentc.plan.work import Work, object_of, refresh_work
 from agentc.run import claims, leftovers, outcome, slurm_endings
 from agentc.run.active_runs import ActiveRun, active_runs, attended
 from agentc.run.drive import (
@@ -91,7 +91,7 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
         with writing("the record of the run", folder.path):
             stack.enter_context(plan_in_use(folder, keep_plan(folder, plan_text)))
             # What was looked up before the run was registered may have been collected since.
-            work = look_again(work)
+            work = refresh_work(work)
             record = Record(folder, work, began)
             record.open(plan_text, directory, _spec_path(work, options.spec_directory))
             record.expect(options.estimates)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.cost.estimate import Estimate
-from agentc.cost.expected import expected_entry, read_expected
+from agentc.cost.outcomes import expected_entry, read_expected
 from agentc.exit_codes import EXIT_CLAIM, EXIT_DONE, EXIT_STORE
 from agentc.plan.work import Work, object_of
 from agentc.program.job import read_json

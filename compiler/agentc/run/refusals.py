@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.placement import Requests, ResolvedRequest, read_requests, settle_plan
+from agentc.placement import Requests, ResolvedRequest, read_requests, resolve_placement
 from agentc.placement.precedence import UNSAID
 from agentc.placement.profile import Profile
 from agentc.plan.work import Work
@@ -84,7 +84,7 @@ def describe_refusals(log: Path, work: Work, profile: Profile | None) -> list[st
     if not refused or profile is None:
         return []
     requests = read_requests(profile)
-    settled = {each.object: each for each in settle_plan(work.document, requests)}
+    settled = {each.object: each for each in resolve_placement(work.document, requests)}
     return ["\n".join(_paragraph(each, settled, requests)) for each in refused]
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from html import escape
 from pathlib import Path
 
-from agentc.cost.expected import StageOutcome, outcomes, read_expected, verdict
+from agentc.cost.outcomes import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.stage_names import cell_in
 from agentc.plan.work import Document, Work, object_of
 from agentc.program.job import read_json

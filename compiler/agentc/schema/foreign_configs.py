@@ -1,5 +1,5 @@
 """Configuration files of other tools, recognised by their keys: one message for the file, instead
-of one for each key. Neighbour: `agentc.diagnostics.other_tools`, which answers single keys."""
+of one for each key."""
 
 from __future__ import annotations
 

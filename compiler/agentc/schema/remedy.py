@@ -186,9 +186,6 @@ _READINGS: tuple[Callable[[str, Wanted, str], str | None], ...] = (
 )
 
 
-# What to write instead of a value that is refused.
-
-
 def _of_several(node: Sequence, path: str, several: Several | None) -> str | None:
     """Help for a list where one value fits."""
     texts = [item.text for item in node.items if isinstance(item, Scalar)]

@@ -1,4 +1,4 @@
-"""Structuring of models, stages and repeats. Neighbour: `structure.py`, which reads the rest."""
+"""Structuring of models, stages and repeats. `structure.py` reads the rest."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentc.plan.stage_names import meant_by, without_cell
+from agentc.plan.stage_names import matching_names, without_cell
 from agentc.plan.work import Document, object_of
 from agentc.runtime.store.layout import StoreLayout
 
@@ -29,7 +29,7 @@ def measures_of(document: Document, stage: str) -> tuple[Measured, ...]:
     """By round, the last of which gives the trial's value. Empty where the plan has no such stage
     that measures anything."""
     jobs = [job for job in document["jobs"] if job["produces"] == "Metrics"]
-    meant = set(meant_by(stage, [str(job["stage"]) for job in jobs]))
+    meant = set(matching_names(stage, [str(job["stage"]) for job in jobs]))
     found: dict[int, tuple[str, list[str]]] = {}
     for job in jobs:
         if job["stage"] in meant:

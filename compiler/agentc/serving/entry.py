@@ -16,7 +16,7 @@ from agentc.ir.module import Module, Resource
 from agentc.lock.references import OutsideReferences
 from agentc.passes import PassContext
 from agentc.passes.lowering.module_context import ModuleContext
-from agentc.passes.lowering.report_unread import report_resources
+from agentc.passes.lowering.reports import report_resources
 from agentc.passes.lowering.software import read_locks
 from agentc.source.load import load_text
 

@@ -113,9 +113,6 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
-# Limits: what a stranger's file may cost to read.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
     """What a spec may cost to read. `nodes` counts after alias expansion."""
@@ -133,7 +130,7 @@ SPEC_LIMITS = ReadLimits()
 
 # Boundary: which files of this machine a spec may name.
 #
-# A spec is somebody else's text until proven otherwise: what it names has to lie in its own folder,
+# A spec is untrusted text until proven otherwise: what it names has to lie in its own folder,
 # links followed, or under a directory that the person who runs agentc allows (`--allow-path`).
 
 VARIABLE = "AGENTC_ALLOW_PATH"

@@ -1,8 +1,7 @@
 """Reads a YAML file into a positioned tree, within limits, and never raises for bad input.
 
 PyYAML's events are used rather than its loader: nothing is constructed, tags have no effect, and
-size, depth and alias expansion are bounded while reading. Neighbours: `tree.py`, `characters.py`,
-`yaml_error.py`.
+size, depth and alias expansion are bounded while reading.
 """
 
 from __future__ import annotations

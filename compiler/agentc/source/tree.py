@@ -1,5 +1,6 @@
 """The positioned tree that a YAML file becomes: scalars keep their text, style and place. `merge`
-puts a spec's tree over a template's, and a scale's over a spec's.
+puts a spec's tree over a template's, and a scale's over a spec's: mappings merge key by key,
+everything else replaces.
 """
 
 from __future__ import annotations
@@ -155,11 +156,6 @@ def written(json: Json) -> str:
             return f"{{{', '.join(f'{key}: {written(item)}' for key, item in json.items())}}}"
         case _:
             return str(json)
-
-
-# Merging of trees: what a spec says over what a template says, a scale over a spec.
-#
-# One rule: mappings merge key by key, everything else replaces.
 
 
 def merge(base: Node, over: Node) -> Node:

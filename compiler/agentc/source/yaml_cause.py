@@ -1,7 +1,7 @@
-"""What broke a text that is not YAML: guesses, each tried by mending the text and parsing again.
+"""What broke a text that is not YAML: guesses, each tried by fixing the text and parsing again.
 
 A parser says where it stopped, often lines after the slip. A guess counts when the fixed
-text parses beyond that place. Neighbour: `yaml_error.py`, which words what is found.
+text parses beyond that place.
 """
 
 from __future__ import annotations

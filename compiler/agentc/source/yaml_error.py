@@ -1,6 +1,6 @@
 """Says what PyYAML's scanner and parser errors mean, in the terms of somebody who writes a spec.
 
-Neighbour: `yaml_cause.py`, which finds the slip that the parser noticed only lines later.
+`yaml_cause.py` finds the slip that the parser noticed only lines later.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Opens an environment for a moment and tells what its episodes are like: `python -m ... IN OUT`.
 
-For estimates of cost (`agentc.cost.stated`). IN has the lease's `program` and `settings`; OUT
+For estimates of cost (`agentc.cost.statements`). IN has the lease's `program` and `settings`; OUT
 gets the numbers of tasks, and means over a few episodes of the expert, in characters.
 """
 

@@ -18,7 +18,12 @@ from agentc.passes.checks.model_servers import POLICY, LeasedModelServer, leased
 from agentc.passes.checks.module_analysis import collected_by
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext, place
-from agentc.passes.checks.turns import HIDDEN_OF_OTHERS, RANKED_OTHERWISE, critics_of, untold_tasks
+from agentc.passes.checks.turns import (
+    HIDDEN_OF_OTHERS,
+    RANKED_OTHERWISE,
+    critics_of,
+    tasks_without_hidden_text,
+)
 from agentc.text import counted
 
 _TOLD = kinds_where(lambda kind: kind.trains and kind.reads(PRIVILEGED_INFORMATION))
@@ -27,7 +32,7 @@ _TOLD = kinds_where(lambda kind: kind.trains and kind.reads(PRIVILEGED_INFORMATI
 def hidden_texts_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
     """The episodes behind a critic's data are of tasks whose hidden texts it is given."""
     episodes = collected_by(subject.stage.inputs.get("data", ()), subject.module)
-    yield from untold_tasks(subject, episodes, "which the critic learns from, ")
+    yield from tasks_without_hidden_text(subject, episodes, "which the critic learns from, ")
 
 
 def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
@@ -89,7 +94,7 @@ CRITICS: tuple[Rule, ...] = (
 
 
 # Rules about best-of-N at test time: a rollout, or an evaluation, that draws several candidates for
-# each turn and goes on with the one that a critic thinks best.
+# each turn and continues with the one that a critic prefers.
 
 _CHOOSING = kinds_where(lambda kind: kind.acts and kind.reads(CRITIC_CHECKPOINT))
 
@@ -137,7 +142,7 @@ def chosen_by_log_ratio(subject: StageContext) -> Iterator[Finding]:
 
 def hidden_of_tasks_played(subject: StageContext) -> Iterator[Finding]:
     """The hidden texts are of the tasks that are played."""
-    yield from untold_tasks(subject, [subject.stage])
+    yield from tasks_without_hidden_text(subject, [subject.stage])
 
 
 def _heads(subject: StageContext) -> list[Settings]:

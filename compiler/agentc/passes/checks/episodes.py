@@ -272,7 +272,7 @@ _WHOLE = kinds_where(
 """Kinds that take a conversation for what its policy saw."""
 
 
-def shown_behind_an_instruction(subject: StageContext) -> Iterator[Finding]:
+def last_observation_after_instruction(subject: StageContext) -> Iterator[Finding]:
     """The instruction has a message of its own, which every turn can be shown behind."""
     prompt = subject.prompt()
     if prompt is None or prompt.memory == "all" or not prompt.instruction:
@@ -329,6 +329,6 @@ _CODE = Code(
     "would put each reply behind what its policy never saw.",
 )
 SHOWN_LAST: tuple[Rule, ...] = (
-    Rule(code=_CODE, kinds=_PROMPTED, check=shown_behind_an_instruction),
+    Rule(code=_CODE, kinds=_PROMPTED, check=last_observation_after_instruction),
     Rule(code=_CODE, kinds=_WHOLE, check=reworked_whole),
 )

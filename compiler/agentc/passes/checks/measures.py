@@ -1,5 +1,4 @@
-"""Rules about measures of episodes that are there: their environment, and what can be told of them.
-Neighbour: `evaluations.py`, about episodes that are played to be measured."""
+"""Rules about measures of existing episodes: their environment, and what is measured of them."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def enough_attempts(subject: StageContext) -> Iterator[Finding]:
     )
 
 
-def loops_read_alike(subject: StageContext) -> Iterator[Finding]:
+def loops_of_the_same_actions(subject: StageContext) -> Iterator[Finding]:
     """Loops are of the actions that the environment was given, so replies are read alike."""
     stage, settings = subject.stage, subject.settings
     played = played_by(subject, stage)
@@ -140,6 +139,6 @@ MEASURES: tuple[Rule, ...] = (
             "no environment was given.",
         ),
         kinds=("measure",),
-        check=loops_read_alike,
+        check=loops_of_the_same_actions,
     ),
 )

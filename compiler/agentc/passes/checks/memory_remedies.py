@@ -53,12 +53,10 @@ def _complaints(subject: StageContext, backend: StageBackend, stage: Stage) -> f
     refused = (refusal.path or refusal.reason for refusal in trial.refusals)
     failed = () if trial.failure is None else (trial.failure,)
     outside = () if trial.outside is None else (trial.outside.place,)
-    return frozenset((*trial.unread, *trial.unused, *trial.untaken, *refused, *failed, *outside))
+    return frozenset(
+        (*trial.ignored, *trial.unused_resources, *trial.unused_inputs, *refused, *failed, *outside)
+    )
 
-
-# The nearest settings under which a stage fits into its GPUs: what costs least is tried first.
-#
-# Only what the stage's backend would take is said.
 
 _COUNTS = (2, 4, 8, 16, 32)
 _GPUS = "placement.gpus"

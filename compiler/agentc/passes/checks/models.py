@@ -158,14 +158,14 @@ MODELS: tuple[Rule, ...] = (
 _SAME_ROOT = "that descends from the same model"
 
 
-def reference_alike(subject: StageContext) -> Iterator[Finding]:
+def reference_tokenizes_alike(subject: StageContext) -> Iterator[Finding]:
     """The reference reads tokens and conversations as the model that is trained does."""
     trained, reference = subject.model("model"), subject.model("reference")
     if trained is not None and reference is not None:
         yield from _unlike(trained, reference, "the trained model", "the reference", "reference")
 
 
-def critic_alike(subject: StageContext) -> Iterator[Finding]:
+def critic_tokenizes_alike(subject: StageContext) -> Iterator[Finding]:
     """A critic reads the tokens that the policy of the candidates wrote.
 
     So does its reference then: where that is unlike the critic, it is found there."""
@@ -226,11 +226,11 @@ _UNLIKE = Code(
     "tokenizer or chat format these are not the same tokens.",
 )
 ALIKE: tuple[Rule, ...] = (
-    Rule(code=_UNLIKE, kinds=PAIR_TRAINERS, check=reference_alike),
+    Rule(code=_UNLIKE, kinds=PAIR_TRAINERS, check=reference_tokenizes_alike),
     Rule(
         code=_UNLIKE,
         kinds=kinds_where(lambda kind: any(CRITIC_CHECKPOINT in r.accepts for r in kind.roles)),
-        check=critic_alike,
+        check=critic_tokenizes_alike,
     ),
 )
 
@@ -321,7 +321,7 @@ TOOLS = "tools"
 leave calls as they were written."""
 
 
-def functions_shown(subject: StageContext) -> Iterator[Finding]:
+def functions_reach_the_model(subject: StageContext) -> Iterator[Finding]:
     """A server that is asked for conversations with functions shows them to the model."""
     server = subject.server()
     if server is None or TOOLS in server[0].capabilities or _asks_nobody(subject):
@@ -374,6 +374,6 @@ FUNCTIONS: tuple[Rule, ...] = (
             "wrote: the policy would act, and be trained, on other prompts than the spec says.",
         ),
         kinds=kinds_where(lambda kind: "server" in kind.uses),
-        check=functions_shown,
+        check=functions_reach_the_model,
     ),
 )

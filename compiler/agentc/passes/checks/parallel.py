@@ -2,7 +2,7 @@
 nobody uses, whoever asks for them.
 
 A server within its jobs gets what the stage's `placement:` asks for, one of `scope: shared` what
-its own does. Neighbours: `machines.py` (what else jobs ask for), `backend_api/parallel.py`.
+its own does.
 """
 
 from __future__ import annotations

@@ -294,8 +294,7 @@ PREFERENCES: tuple[Rule, ...] = (
 )
 
 
-# Rules about the rewards of a pair: what the environment pays can make one. The other rules about
-# pairs are in `preferences.py`.
+# Rules about the rewards of a pair: what the environment pays can make one.
 
 
 def margin_within_rewards(subject: StageContext) -> Iterator[Finding]:

@@ -52,9 +52,6 @@ class Rule:
         return (self.check.__doc__ or "").strip().split("\n")[0]
 
 
-# Small pieces of the messages of rules.
-
-
 def multiples_near(number: int, step: int) -> list[int]:
     """The nearest multiples of `step` below and above, those above 0."""
     below = number // step * step

@@ -110,7 +110,7 @@ SEARCHES: tuple[Rule, ...] = (
 )
 
 
-# Rules about episodes that go on from other trajectories, and pairs of such episodes.
+# Rules about episodes that continue other trajectories, and pairs of such episodes.
 
 _CONTINUING = kinds_where(lambda kind: kind.role(PREFIXES.name) is not None)
 
@@ -136,7 +136,7 @@ def prefixes_of_its_tasks(subject: StageContext) -> Iterator[Finding]:
         )
 
 
-def prefixes_read_alike(subject: StageContext) -> Iterator[Finding]:
+def prefixes_prompted_as_the_stage(subject: StageContext) -> Iterator[Finding]:
     """Trajectories that are gone on from have the form of replies and observations of the stage."""
     ours = subject.prompt()
     for number, source in _sources(subject):
@@ -210,7 +210,7 @@ CONTINUATIONS: tuple[Rule, ...] = (
             "the policy would see two forms in one conversation.",
         ),
         kinds=_CONTINUING,
-        check=prefixes_read_alike,
+        check=prefixes_prompted_as_the_stage,
     ),
     Rule(
         code=Code(

@@ -17,7 +17,7 @@ from agentc.passes.checks.subject import Settings, StageContext, place, quoted
 from agentc.text import counted
 
 
-def untold_tasks(
+def tasks_without_hidden_text(
     subject: StageContext, episodes: Sequence[Stage], which: str = ""
 ) -> Iterator[Finding]:
     """The first of `episodes` whose tasks are of another environment or split than the stage's
@@ -66,9 +66,6 @@ def _shown(stage: Stage) -> str:
 def _limit(stage: Stage) -> int | None:
     value = stage.fields.get("limit")
     return value.json if value is not None and isinstance(value.json, int) else None
-
-
-# Rules about candidates of turns, and the pairs that are drawn of them.
 
 
 def candidates_differ(subject: StageContext) -> Iterator[Finding]:
@@ -217,7 +214,9 @@ def ranked_as_parameterised(subject: StageContext) -> Iterator[Finding]:
 def hidden_of_the_tasks(subject: StageContext) -> Iterator[Finding]:
     """The hidden texts are of the tasks that the candidates' episodes were played on."""
     episodes = collected_by(subject.stage.inputs.get("candidates", ()), subject.module)
-    yield from untold_tasks(subject, [each for each in episodes if each.kind in COLLECTORS])
+    yield from tasks_without_hidden_text(
+        subject, [each for each in episodes if each.kind in COLLECTORS]
+    )
 
 
 def critics_of(subject: StageContext) -> Iterator[Stage]:

@@ -1,6 +1,6 @@
 """Leases of a module's environments and servers. They are drafted here, once for each entry and use
 of it; who lowers asks here what they hold: the software of a job, whether it has a model on GPUs of
-its own. Neighbours: `module_context.py`, what else a lowering asks; `asked_servers.py`.
+its own.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from agentc.backend_api import (
     SoftwareEnvironment,
     StageView,
 )
-from agentc.backend_api.parallel import GPU, MULTINODE, ONE_NODE, Room, allocation_of
+from agentc.backend_api.parallel import GPU, MULTINODE, ONE_NODE, Allocation, allocation_of
 from agentc.ir.module import Module, Resource, Stage, Value
 from agentc.kinds.field import Json
 from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
-from agentc.passes.lowering.asked_servers import needless, undeclared_needs, wrongly_asked
+from agentc.passes.lowering.simulator_servers import needless, undeclared_needs, wrongly_asked
 from agentc.plan.job import Lease
 from agentc.runtime.machine.hardware import DeviceTaker
 from agentc.source.files import OutsideError
@@ -57,7 +57,7 @@ class ResourceAttempt:
 
     backend: EnvironmentBackend | ServerBackend
     lease: LeaseDraft | None = None
-    unread: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
@@ -75,7 +75,7 @@ class ModuleLeases:
         self._entries = {"environment": module.environments, "server": module.servers}
         self._table = table
         self._files = files
-        self._attempts: dict[tuple[str, str, Room], ResourceAttempt | None] = {}
+        self._attempts: dict[tuple[str, str, Allocation], ResourceAttempt | None] = {}
         self._serving: dict[tuple[int, str, LeaseRole], LeaseDraft] = {}
         self._inside: dict[int, LeaseDraft] = {}
         self._seen: dict[int, object] = {}
@@ -107,7 +107,7 @@ class ModuleLeases:
         found = [lease]
         for role in lease.needs:
             asked = None if entry is None else entry.asked_server(role)
-            server = None if asked is None else self.resource("server", asked, self._room())
+            server = None if asked is None else self.resource("server", asked, self._allocation())
             found.append(self._served(server, role, role))
         return tuple(found)
 
@@ -151,15 +151,17 @@ class ModuleLeases:
             self._serving[key] = lease
         return self._serving[key]
 
-    def resource(self, section: str, name: str, room: Room = ONE_NODE) -> ResourceAttempt | None:
+    def resource(
+        self, section: str, name: str, allocation: Allocation = ONE_NODE
+    ) -> ResourceAttempt | None:
         """The drafted lease of an entry of `environments` or `servers`, within a job that has
-        `room`; None for one that is not declared or whose backend is unknown."""
-        key = (section, name, room)
+        `allocation`; None for one that is not declared or whose backend is unknown."""
+        key = (section, name, allocation)
         if key not in self._attempts:
             entry = self._entries[section].get(name)
             attempt = None
             if entry is not None:
-                attempt = attempt_resource(entry, self._table, self._files, room)
+                attempt = attempt_resource(entry, self._table, self._files, allocation)
             if entry is not None and attempt is not None and _asks(entry, attempt):
                 attempt = _with_asked(entry, attempt, self._entries["server"], self._table)
             self._attempts[key] = attempt
@@ -178,9 +180,9 @@ class ModuleLeases:
         name = None if self.stage is None else self.stage.uses.get(section)
         if name is None:
             return None
-        return self.resource(section, name, self._room() if section == "server" else ONE_NODE)
+        return self.resource(section, name, self._allocation() if section == "server" else ONE_NODE)
 
-    def _room(self) -> Room:
+    def _allocation(self) -> Allocation:
         return ONE_NODE if self.stage is None else allocation_of(plain(self.stage.placement))
 
 
@@ -212,9 +214,9 @@ def attempt_resource(
     entry: Resource,
     table: BackendTable,
     files: Callable[[str], bytes | None] | None = None,
-    room: Room = ONE_NODE,
+    allocation: Allocation = ONE_NODE,
 ) -> ResourceAttempt | None:
-    """Draft the lease of an environment or server entry within a job that has `room`; a server
+    """Draft the lease of an environment or server entry within a job of that allocation; a server
     with a job of its own has what its entry says. None when its backend is unknown."""
     backend = table.backends.get(entry.backend)
     if not isinstance(backend, (EnvironmentBackend, ServerBackend)):
@@ -223,10 +225,10 @@ def attempt_resource(
     sharing = plain(entry.sharing)
     if sharing.get("scope") == "shared":
         own = sharing.get("placement")
-        room = allocation_of(own if isinstance(own, dict) else {})
+        allocation = allocation_of(own if isinstance(own, dict) else {})
     elif sharing.get("scope") == "node" or MULTINODE not in backend.capabilities:
-        room = (1, None, room[2])
-    nodes, gpus, on_gpu = room
+        allocation = (1, None, allocation[2])
+    nodes, gpus, on_gpu = allocation
     view = OptionView(
         table=backend.fields, values=values, files=files, nodes=nodes, gpus=gpus, on_gpu=on_gpu
     )
@@ -244,10 +246,10 @@ def attempt_resource(
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
     refusals = list(view.refusals)
-    unread: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     if lease is not None:
         # A backend that was stopped on its way has not come to the rest of the settings.
-        unread = tuple(path for path in view.given() if path not in view.read)
+        ignored = tuple(path for path in view.given() if path not in view.read)
         if GPU in backend.capabilities and on_gpu and nodes == 1 and not lease.devices:
             lease = replace(lease, devices=1)
         lease = _placed(entry, lease)
@@ -256,7 +258,7 @@ def attempt_resource(
         backend=declared,
         lease=lease,
         outside=outside,
-        unread=unread,
+        ignored=ignored,
         refusals=tuple(dict.fromkeys(refusals)),
         reasons=view.reasons,
         failure=failure,
@@ -281,7 +283,7 @@ def _with_asked(
     wrong = tuple(wrongly_asked(entry, backend, lease, servers, table))
     return replace(
         attempt,
-        unread=(*attempt.unread, *needless(entry, lease)),
+        ignored=(*attempt.ignored, *needless(entry, lease)),
         refusals=(*attempt.refusals, *wrong),
     )
 

@@ -1,8 +1,5 @@
 """What a lowering asks of the spec besides its stage: leases of environments and servers, prompts,
-files and claims.
-
-Neighbours: `leases.py`, which has the leases; `trial.py`, which lowers stages by it.
-"""
+files and claims."""
 
 from __future__ import annotations
 

@@ -131,7 +131,8 @@ def _referred(value: Value | None) -> str | None:
     return str(value.json[SECRET]) if value is not None and isinstance(value.json, dict) else None
 
 
-# What a stranger's `track:` may not do unseen: name secrets, and files outside of its folder.
+# What the `track:` of an untrusted spec may not do unseen: name secrets, and files outside of its
+# folder.
 
 
 def secrets_of_trackers(module: Module) -> Iterator[SecretUse]:

@@ -157,51 +157,47 @@ _ASIDE = frozenset({"inputs", "view", "leases", "software"})
 _OF_JOBS = tuple(each.name for each in fields(JobDraft) if each.name not in _ASIDE)
 
 
-# Trial lowering: run one backend on one stage and say what came out and what it did not honour.
-#
-# Used by `choose_backends` (which candidate honours everything?), by `lower` (the real thing), and
-# for naming the backends that would honour what the chosen one does not.
-
 _KINDS = {kind.name: kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringTrial:
-    """What a backend made of a stage, or of one that is equal but for names: `tracked_ids` has the
+    """What a backend made of a stage, or of one that is equal but for names: `inputs_of` has the
     inputs of `drafts`.
 
-    `unread` are dotted paths that the stage sets and no job's view read; `idle` are those that
-    it took from the spec's `defaults:` and no view read, `taken` those that one did. `unused` are
-    keys among environment, server and prompt that lowering never asked for, `untaken` inputs that
-    no job has; `reasons` says of some paths why they are not read; `failure` is the text of an
-    exception, which is a bug of the backend. `nameless` is true where all of it is the same for
-    stages that are equal but for what they and their inputs are called.
+    `ignored` are dotted paths that the stage sets and no job's view read; `ignored_defaults` are
+    those that it took from the spec's `defaults:` and no view read, `used_defaults` those that one
+    did. `unused_resources` are keys among environment, server and prompt that lowering never asked
+    for, `unused_inputs` inputs that no job has; `reasons` says of some paths why they are not read;
+    `failure` is the text of an exception, which is a bug of the backend. `name_independent` is true
+    where all of it is the same for stages that are equal but for what they and their inputs are
+    called.
     """
 
     backend: StageBackend
     drafts: tuple[JobDraft, ...] = ()
-    unread: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
-    taken: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-    untaken: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    ignored_defaults: tuple[str, ...] = ()
+    used_defaults: tuple[str, ...] = ()
+    unused_resources: tuple[str, ...] = ()
+    unused_inputs: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
     outside: PathEscape | None = None
-    nameless: bool = False
+    name_independent: bool = False
 
     @property
     def honours_all(self) -> bool:
         """Whether nothing of the stage is lost or refused."""
-        return not (self.unread or self.unused or self.refusals or self.failure)
+        return not (self.ignored or self.unused_resources or self.refusals or self.failure)
 
     def honours(self, path: str) -> bool:
         """Whether this backend reads the setting at a dotted path and does not refuse it."""
         lost = {
-            *self.unread,
-            *self.idle,
-            *self.unused,
+            *self.ignored,
+            *self.ignored_defaults,
+            *self.unused_resources,
             *(refusal.path for refusal in self.refusals),
         }
         return self.failure is None and path not in lost
@@ -226,7 +222,7 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
     found = context.tried.get(ground)
     if found is None:
         found = _attempt(stage, backend, context)
-        if found.nameless:
+        if found.name_independent:
             context.tried[ground] = found
     return found
 
@@ -268,10 +264,10 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
     return LoweringTrial(
         backend=backend,
         drafts=drafts,
-        unread=tuple(path for path in own if path not in view.read),
-        idle=tuple(path for path in defaulted if path not in view.read),
-        taken=tuple(path for path in defaulted if path in view.read),
-        unused=tuple(
+        ignored=tuple(path for path in own if path not in view.read),
+        ignored_defaults=tuple(path for path in defaulted if path not in view.read),
+        used_defaults=tuple(path for path in defaulted if path in view.read),
+        unused_resources=tuple(
             use
             for use in kind.uses
             # A stage that names none takes that of `defaults:`, or the only entry of a section; it
@@ -281,7 +277,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
             and use not in stage.defaulted
             and use not in context.asked
         ),
-        untaken=tuple(
+        unused_inputs=tuple(
             role
             for role, producers in stage.inputs.items()
             # Those of servers that its environment asks come with the lease.
@@ -294,7 +290,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         refusals=tuple(dict.fromkeys(view.refusals)),
         reasons=view.reasons,
         failure=failure,
-        nameless=failure is None and not attention.looked,
+        name_independent=failure is None and not attention.looked,
     )
 
 

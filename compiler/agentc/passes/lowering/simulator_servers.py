@@ -1,5 +1,5 @@
 """Model servers that an environment's server asks by itself: whether its entry names those that the
-lease of its settings needs, and no others. Neighbour: `leases.py`, which drafts them.
+lease of its settings needs, and no others.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def to_sound(
             yield name, lease
 
 
-def sounding_of(told: Mapping[str, Any]) -> Sounding:
+def read_sounding(told: Mapping[str, Any]) -> Sounding:
     """What PROGRAM wrote. Raises ValueError, KeyError or TypeError for what cannot be."""
     expert = told["expert"]
     return Sounding(

@@ -36,10 +36,10 @@ def report_stage(
     if attempt.failure:
         _report_failure(stage, chosen, attempt.failure, context)
     others = _on_others(stage, chosen, lowering, context)
-    for path in attempt.unread:
+    for path in attempt.ignored:
         able = [other.backend.id for other in others if other.honours(path)]
-        _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
-    for use in attempt.unused:
+        _report_ignored(stage, path, chosen, able, attempt.reasons.get(path), context)
+    for use in attempt.unused_resources:
         context.sink.error(
             "AGC606",
             f"{chosen.id} uses no {use}, but `{stage.id}` names one",
@@ -62,7 +62,7 @@ def _report_untaken(stage: Stage, attempt: LoweringTrial, context: PassContext) 
     """A warning where the spec itself names the input. One that a template wires is none of its
     author's doing: settings beside `use` may make it idle, and cannot take it out."""
     refused = {refusal.path for refusal in attempt.refusals}
-    for role in attempt.untaken:
+    for role in attempt.unused_inputs:
         if role in refused or uses_of(stage_span(stage, role)):
             continue
         reason = attempt.reasons.get(role)
@@ -90,14 +90,14 @@ def report_defaults(
     can never read it is worth a warning: the author may count on it. Seeds are not: what draws
     nothing needs none.
     """
-    taken = {path for _, attempt in attempts for path in attempt.taken}
+    taken = {path for _, attempt in attempts for path in attempt.used_defaults}
     for stage, attempt in attempts:
-        for path in attempt.idle:
+        for path in attempt.ignored_defaults:
             chosen = attempt.backend
             if path not in taken and whole:
                 others = _on_others(stage, chosen, lowering, context)
                 able = [other.backend.id for other in others if other.honours(path)]
-                _report_unread(stage, path, chosen, able, attempt.reasons.get(path), context)
+                _report_ignored(stage, path, chosen, able, attempt.reasons.get(path), context)
             elif path != "seed" and path.split(".")[0] not in honoured_fields(chosen):
                 context.sink.warning(
                     "AGC608",
@@ -143,7 +143,7 @@ def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassCon
             f"{chosen.id} has no server yet: this experiment checks and plans, but cannot run",
             stage_span(entry, "backend"),
         )
-    lost = [*attempt.unread, *(refusal.path for refusal in attempt.refusals)]
+    lost = [*attempt.ignored, *(refusal.path for refusal in attempt.refusals)]
     able: dict[str, list[str]] = {path: [] for path in lost}
     for other in context.table.servers() if lost and isinstance(chosen, ServerBackend) else ():
         if other.id == chosen.id:
@@ -151,17 +151,17 @@ def _report_resource(entry: Resource, attempt: ResourceAttempt, context: PassCon
         tried = attempt_resource(replace(entry, backend=other.id), context.table)
         if tried is None or tried.failure:
             continue
-        ignored = {*tried.unread, *(refusal.path for refusal in tried.refusals)}
+        ignored = {*tried.ignored, *(refusal.path for refusal in tried.refusals)}
         for path in lost:
             if not any(path == each or path.startswith(f"{each}.") for each in ignored):
                 able[path].append(other.id)
-    for path in attempt.unread:
-        _report_unread(entry, path, chosen, able[path], attempt.reasons.get(path), context)
+    for path in attempt.ignored:
+        _report_ignored(entry, path, chosen, able[path], attempt.reasons.get(path), context)
     for refusal in attempt.refusals:
         _report_refusal(entry, refusal, chosen, able[refusal.path], context)
 
 
-def _report_unread(
+def _report_ignored(
     entry: Stage | Resource,
     path: str,
     chosen: Backend,
