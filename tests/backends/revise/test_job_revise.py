@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -315,3 +317,85 @@ def test_a_server_that_goes_away_is_no_verdict(tmp_path: Path, run_job: Any, jud
     assert done.code == 75
     assert "does not answer any more" in done.output
     assert not (done.data / "rows.jsonl").exists()
+
+
+class FailingJudge(ThreadingHTTPServer):
+    """Finds every action good; of those in `failing` its replies are no JSON."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.failing: tuple[str, ...] = ()
+        self.requests: list[str] = []
+        self.lock = threading.Lock()
+
+    @property
+    def lease(self) -> dict[str, Any]:
+        url = f"http://127.0.0.1:{self.server_port}"
+        return {"url": url, "token": "judge-token", "model": "policy", "log": "judge.log"}
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: FailingJudge
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        step = body["messages"][-1]["content"].split("Current step:\nAction: ")[1]
+        action = step.partition("\n")[0]
+        with self.server.lock:
+            self.server.requests.append(action)
+        message = {"role": "assistant", "content": "Judgement: Good"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 3}
+        reply = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+        data = b"out of memory" if action in self.server.failing else json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def failing_judge() -> Iterator[FailingJudge]:
+    with FailingJudge() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_pair_whose_judge_fails_is_left_out_within_the_budget(
+    tmp_path: Path, run_job: Any, failing_judge: FailingJudge
+) -> None:
+    inputs = written(tmp_path / "trees", grown(TREE, BLOCK))
+    leases = {"policy": failing_judge.lease}
+    failing_judge.failing = ("inventory",)
+    half = {**PLACEMENT, "error_budget": 0.5}
+    done = run_job(MODULE, CONFIG, inputs=inputs, placement=half, leases=leases)
+    assert done.code == 0, done.output
+    assert [row["id"].split("/")[1] for row in done.rows("rows.jsonl")] == ["r2-3", "g2"]
+    assert done.facts["left_out"] == {"error": 1}
+    assert (done.facts["pairs"], done.facts["judgements"]) == (2, 2)
+
+
+def test_pairs_beyond_the_budget_are_tried_again_by_the_next_run(
+    tmp_path: Path, run_job: Any, failing_judge: FailingJudge
+) -> None:
+    inputs = written(tmp_path / "trees", grown(TREE, BLOCK))
+    leases = {"policy": failing_judge.lease}
+    failing_judge.failing = ("inventory",)
+    done = run_job(MODULE, CONFIG, inputs=inputs, placement=PLACEMENT, leases=leases)
+    assert done.code == 75
+    assert "1 of 2 pairs were lost to an infrastructure error; error_budget allows 0" in done.output
+    assert f"{BLOCK}#0/2-5: " in done.output
+    assert not (done.data / "rows.jsonl").exists()
+
+    failing_judge.failing = ()
+    failing_judge.requests.clear()
+    done = run_job(MODULE, CONFIG, inputs=inputs, placement=PLACEMENT, leases=leases)
+    assert done.code == 0, done.output
+    assert failing_judge.requests == ["inventory", "get 1 diamond block"]
+    assert done.facts["left_out"] == {}
+    assert done.facts["rows_by_part"] == {"good": 1, "revision": 2}

@@ -49,6 +49,16 @@ def requests_made(policy: Any) -> int:
         return int(json.load(answer)["requests"])
 
 
+def prompt_tokens(row: dict[str, Any]) -> int:
+    """What the policy's server counts of an episode's prompts: a quarter of their letters."""
+    messages = [{"role": m["role"], "content": m["content"]} for m in row["messages"]]
+    return sum(
+        len(json.dumps(messages[:place])) // 4
+        for place in range(row["prompt_length"], len(messages))
+        if messages[place]["role"] == "assistant"
+    )
+
+
 def test_episodes_satisfy_the_contract_and_are_counted(
     run_job: Any, policy: Any, environment: Any
 ) -> None:
@@ -62,6 +72,8 @@ def test_episodes_satisfy_the_contract_and_are_counted(
     assert done.facts["episodes"] == 24
     assert done.facts["turns"] == sum(row["turns"] for row in rows) > 24
     assert done.facts["completion_tokens"] == 7 * done.facts["turns"]
+    assert [row["tokens"]["prompt"] for row in rows] == [prompt_tokens(row) for row in rows]
+    assert done.facts["prompt_tokens"] == sum(map(prompt_tokens, rows))
     assert done.facts["stops"] == {"stop": done.facts["turns"]}
     assert 0 < done.facts["invalid"] < done.facts["turns"]
     progress = json.loads((done.staging / "progress.json").read_text("utf-8"))

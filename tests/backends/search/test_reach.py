@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from tests.backends.search.scripted import Script, Toy, ToySession, grown, reach_rules, search_rules
+from tests.backends.search.test_roots import behind, turn
 
 from agentc_backends.agents.common.episode import Step
 from agentc_backends.agents.search.navigator import MismatchError
@@ -88,6 +89,26 @@ def test_what_cannot_be_restored_is_replayed() -> None:
     )
     assert stubborn["nodes"] == plain["nodes"]
     assert stubborn["budget"]["replayed_steps"] > plain["budget"]["replayed_steps"]
+
+
+def test_a_further_session_replays_where_the_snapshot_cannot_be_restored() -> None:
+    class NoNewCopies(Toy):
+        async def restored(self, snapshot: Mapping[str, Any]) -> ToySession:
+            self.log.append("restore")
+            raise InfrastructureError("no session can be made of a snapshot")
+
+    # Behind a prefix, so that a session at the start of the task is not in the root's state.
+    root = behind(turn("c", "c"), turn("d", "c d"))
+    rules = search_rules(depth=4, children=3)
+    rows = []
+    for world in (Toy(), NoNewCopies()):
+        how = reach_rules("snapshot", 3)
+        rows.append(asyncio.run(grown(Script(WIDE), world, rules=rules, how=how, root=root)))
+        assert (world.most, world.open) == (3, 0)
+        assert rows[-1]["budget"]["environment_calls"] == len(world.log)
+    plain, without = rows
+    assert without["nodes"] == plain["nodes"]
+    assert without["end"] == "searched"
 
 
 def test_a_share_of_the_copies_is_verified() -> None:
