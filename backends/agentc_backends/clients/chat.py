@@ -206,7 +206,7 @@ class ChatClient:
             raise InfrastructureError(f"{path}: the reply is not an object")
         used = (answer.get("usage") or {}).get("total_tokens")
         if used is not None:
-            self._transport.gate.settle(expected, float(used))
+            self._transport.gate.correct_charge(expected, float(used))
         return answer
 
 

@@ -58,7 +58,9 @@ class Connections:
         head = f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{self._fields}"
         if content is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
-        connection = self._kept(base) or await self._opened(parts.hostname or "", parts.port or 80)
+        connection = self._idle_connection(base) or await self._connect(
+            parts.hostname or "", parts.port or 80
+        )
         answer = await connection.exchange(f"{head}\r\n".encode() + (content or b""), self._read_s)
         if connection.reusable:
             self._idle.setdefault(base, []).append(connection)
@@ -70,7 +72,7 @@ class Connections:
                 connection.end()
         self._idle.clear()
 
-    def _kept(self, base: str) -> _Connection | None:
+    def _idle_connection(self, base: str) -> _Connection | None:
         idle = self._idle.get(base, [])
         while idle:
             # The last used first, so that what is not needed any more grows old.
@@ -80,7 +82,7 @@ class Connections:
             connection.end()
         return None
 
-    async def _opened(self, host: str, port: int) -> _Connection:
+    async def _connect(self, host: str, port: int) -> _Connection:
         loop = asyncio.get_running_loop()
         connection = _Connection(loop)
         opening = loop.create_connection(lambda: connection, host, port)
@@ -115,7 +117,7 @@ class _Connection(asyncio.Protocol):
             raise httpx2.ConnectError("the server closed the connection before any request")
         self._reader, self._heard = _ReplyReader(), self._loop.time()
         waiter = self._waiter = self._loop.create_future()
-        timer = self._loop.call_later(read_s, self._look, read_s, waiter)
+        timer = self._loop.call_later(read_s, self._check_silence, read_s, waiter)
         self._transport.write(request)
         try:
             answer: RawReply = await waiter
@@ -167,7 +169,7 @@ class _Connection(asyncio.Protocol):
             message = "the server closed the connection before the end of its reply"
             waiter.set_exception(httpx2.RemoteProtocolError(message))
 
-    def _look(self, read_s: float, waiter: asyncio.Future[RawReply]) -> None:
+    def _check_silence(self, read_s: float, waiter: asyncio.Future[RawReply]) -> None:
         """Whether the server has been silent for too long."""
         if waiter.done():
             return
@@ -175,7 +177,7 @@ class _Connection(asyncio.Protocol):
         if rest <= 0:
             waiter.set_exception(httpx2.ReadTimeout(f"silent for {read_s:g} s"))
         else:
-            self._loop.call_later(rest, self._look, read_s, waiter)
+            self._loop.call_later(rest, self._check_silence, read_s, waiter)
 
 
 class _ReplyReader:

@@ -78,7 +78,7 @@ class EnvironmentClient:
             timeouts=Timeouts(read_s=max(1.0, lease_s / 3)),
             direct=direct,
         )
-        self._tenure = ClientLease(lease_s)
+        self._lease = ClientLease(lease_s)
         self._numbers = SequenceNumbers()
 
     async def __aenter__(self) -> EnvironmentClient:
@@ -94,7 +94,7 @@ class EnvironmentClient:
 
     async def close_connections(self) -> None:
         """Sessions that are still open end with it, where the server knows leases."""
-        await self._tenure.end(self._hold)
+        await self._lease.end(self._hold)
         await self._transport.close()
         await self._tenancy.close()
 
@@ -105,7 +105,7 @@ class EnvironmentClient:
     async def create(self) -> int:
         """A new session. A create whose reply was lost leaves a session behind, which ends with
         this client's lease, or when idle; so it may be sent again."""
-        return self._opened("/create", await self._post("/create", self._tenure.asked()))
+        return self._register("/create", await self._post("/create", self._lease.lease_fields()))
 
     async def reset(self, session: int, task_id: str, seed: int = 0) -> StepResult:
         """Put a session at the start of a task; may be repeated."""
@@ -133,7 +133,7 @@ class EnvironmentClient:
         try:
             found: list[Any] = []
             if steps:
-                body = {"steps": steps, **self._tenure.named()}
+                body = {"steps": steps, **self._lease.client_fields()}
                 found = _object("/steps", await self._post("/steps", body))["results"]
             answers = {step["id"]: one for step, one in zip(steps, found, strict=True)}
         except BaseException:
@@ -167,7 +167,7 @@ class EnvironmentClient:
 
     async def fork(self, session: int) -> int:
         """A new session in the same state."""
-        return self._opened("/fork", await self._post("/fork", self._body(session)))
+        return self._register("/fork", await self._post("/fork", self._body(session)))
 
     async def snapshot(self, session: int) -> dict[str, Any]:
         answer = _object("/snapshot", await self._post("/snapshot", self._body(session)))
@@ -177,8 +177,8 @@ class EnvironmentClient:
         """Put a session (a new one when None) into a saved state."""
         body: dict[str, Any] = {"snapshot": dict(snapshot)}
         if session is None:
-            answer = await self._post("/restore", {**body, **self._tenure.asked()})
-            return self._opened("/restore", answer)
+            answer = await self._post("/restore", {**body, **self._lease.lease_fields()})
+            return self._register("/restore", answer)
         return _session("/restore", await self._act("/restore", session, body, starts_over=True))
 
     async def expert(self, task_id: str, seed: int = 0) -> list[dict[str, str]]:
@@ -240,16 +240,16 @@ class EnvironmentClient:
         self._numbers.note(session, answer)
         return result
 
-    def _opened(self, path: str, answer: Any) -> int:
+    def _register(self, path: str, answer: Any) -> int:
         if isinstance(answer, int):
             return answer
         number = _session(path, answer)
         if self._numbers.begin(number, answer):
-            self._tenure.begin(self._hold)
+            self._lease.begin(self._hold)
         return number
 
     def _body(self, session: int) -> dict[str, Any]:
-        return {"id": session, **(self._tenure.named() if session in self._numbers else {})}
+        return {"id": session, **(self._lease.client_fields() if session in self._numbers else {})}
 
     def _query(self, session: int) -> dict[str, str]:
         return {name: str(value) for name, value in self._body(session).items()}

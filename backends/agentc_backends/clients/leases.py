@@ -110,7 +110,7 @@ class ReplicatedEnvironment:
         return (await self._anywhere(lambda client: client.hidden(task_ids)))[1]
 
     async def create(self) -> int:
-        return self._opened(*await self._anywhere(lambda client: client.create()))
+        return self._register(*await self._anywhere(lambda client: client.create()))
 
     async def reset(self, session: int, task_id: str, seed: int = 0) -> StepResult:
         client, number = self._home(session)
@@ -127,7 +127,7 @@ class ReplicatedEnvironment:
 
     async def fork(self, session: int) -> int:
         client, number = self._home(session)
-        return self._opened(self._sessions[session][0], await client.fork(number))
+        return self._register(self._sessions[session][0], await client.fork(number))
 
     async def snapshot(self, session: int) -> dict[str, Any]:
         client, number = self._home(session)
@@ -135,7 +135,7 @@ class ReplicatedEnvironment:
 
     async def restore(self, snapshot: Mapping[str, Any], session: int | None = None) -> int:
         if session is None:
-            return self._opened(*await self._anywhere(lambda one: one.restore(snapshot)))
+            return self._register(*await self._anywhere(lambda one: one.restore(snapshot)))
         client, number = self._home(session)
         await client.restore(snapshot, number)
         return session
@@ -144,7 +144,7 @@ class ReplicatedEnvironment:
         place, number = self._sessions[session]
         return self._clients[place], number
 
-    def _opened(self, place: int, number: int) -> int:
+    def _register(self, place: int, number: int) -> int:
         session, self._next = self._next, self._next + 1
         self._sessions[session] = (place, number)
         self._open[place] += 1

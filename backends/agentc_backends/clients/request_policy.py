@@ -147,7 +147,7 @@ class RequestGate:
                 await asyncio.sleep(wait)
             yield
 
-    def settle(self, expected_tokens: float, actual_tokens: float) -> None:
+    def correct_charge(self, expected_tokens: float, actual_tokens: float) -> None:
         """Correct the charge once the reply says what the request has cost."""
         if self._tokens is not None:
             self._tokens.refund(expected_tokens - actual_tokens)

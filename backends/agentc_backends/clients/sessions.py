@@ -66,13 +66,13 @@ class ClientLease:
         self._seconds = seconds
         self._renewing: asyncio.Task[None] | None = None
 
-    def named(self) -> dict[str, Any]:
+    def client_fields(self) -> dict[str, Any]:
         """What a request says of its sender."""
         return {"client": self._client}
 
-    def asked(self) -> dict[str, Any]:
+    def lease_fields(self) -> dict[str, Any]:
         """What a request says that opens a session."""
-        return {**self.named(), "lease_s": self._seconds}
+        return {**self.client_fields(), "lease_s": self._seconds}
 
     def begin(self, post: Post) -> None:
         if self._renewing is None or self._renewing.done():
@@ -84,11 +84,11 @@ class ClientLease:
             return
         self._renewing.cancel()
         with suppress(ServiceError, asyncio.TimeoutError):
-            await asyncio.wait_for(post("/leave", self.named()), _PARTING_SECONDS)
+            await asyncio.wait_for(post("/leave", self.client_fields()), _PARTING_SECONDS)
 
     async def _renew(self, post: Post) -> None:
         while True:
             await asyncio.sleep(self._seconds / _RENEWALS_IN_A_LEASE)
             # What a failure means shows in the next request that matters.
             with suppress(ServiceError):
-                await post("/renew", self.asked())
+                await post("/renew", self.lease_fields())

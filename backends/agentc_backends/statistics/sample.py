@@ -92,14 +92,14 @@ class Sample:
         def excess(mean: float) -> float:
             return min(self._score(mean), 4 * quantile) - quantile
 
-        end = _last_kept(excess, self.mean, bound)
+        end = _last_accepted(excess, self.mean, bound)
         if (flips := self._flips) is None:
             return end
-        other = _last_kept(lambda mean: level - flips.p_value(mean), self.mean, bound)
+        other = _last_accepted(lambda mean: level - flips.p_value(mean), self.mean, bound)
         outer = min(end, other) if bound < self.mean else max(end, other)
         if self.few or outer == end:
             return outer
-        return _last_kept(lambda mean: level - self.p_value(mean), end, outer)
+        return _last_accepted(lambda mean: level - self.p_value(mean), end, outer)
 
     def p_value(self, mean: float = 0.0) -> float:
         """Two-sided, of the hypothesis that the mean is `mean`."""
@@ -188,7 +188,7 @@ def depends_on_seen_range(one: Sample, confidence: float) -> bool:
     return open_[1] - open_[0] > _WIDER * (told[1] - told[0])
 
 
-def _last_kept(excess: Callable[[float], float], inside: float, outside: float) -> float:
+def _last_accepted(excess: Callable[[float], float], inside: float, outside: float) -> float:
     """The last place on the way outwards where `excess` is not above zero: by false position, and
     by halving the bracket at every third step."""
     at_inside, at_outside = excess(inside), excess(outside)

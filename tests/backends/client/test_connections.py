@@ -139,7 +139,7 @@ def test_a_connection_that_is_closed_before_the_request_is_no_long_wait() -> Non
 
     async def speak(connections: Connections, base: str) -> None:
         port = int(base.rpartition(":")[2])
-        connection = await connections._opened("127.0.0.1", port)
+        connection = await connections._connect("127.0.0.1", port)
         connection.connection_lost(ConnectionResetError("by the server"))
         with pytest.raises(httpx2.ConnectError, match="before any request"):
             await asyncio.wait_for(connection.exchange(b"GET / HTTP/1.1\r\n\r\n", 300.0), 60)

@@ -151,7 +151,7 @@ def test_half_of_a_character_is_refused_by_the_recorder_and_the_door(scripted: A
             door.recorder = recorder
             session = recorder.open(seed=1)
             world: Any = None  # never reached
-            door.open(DoorEpisode(recorded=session, observation="", session=world, told={}))
+            door.open(DoorEpisode(recorded=session, observation="", session=world, description={}))
             headers = {"Authorization": f"Bearer {session.key}"}
             chat = json.dumps({"model": "any", "messages": [{"role": "user", "content": "\ud83d"}]})
             statuses = []

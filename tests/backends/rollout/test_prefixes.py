@@ -57,7 +57,7 @@ def rules(**changes: Any) -> CutRules:
 
 
 def source(name: str, turns: int, reward: float | None = 0.0, **more: Any) -> PrefixSource:
-    taken = tuple(PrefixTurn(reply=f"{name}{n}", told="o") for n in range(turns))
+    taken = tuple(PrefixTurn(reply=f"{name}{n}", answer="o") for n in range(turns))
     values = {"input": 0, "task_id": "t", "prompt_seed": 0, "task": "T", "reward": reward}
     return PrefixSource(id=name, turns=taken, **{**values, **more})
 

@@ -24,7 +24,7 @@ def test_it_runs_in_any_software() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                ours = name.startswith("agentc.runtime.") or name == layout.__name__
+                ours = name.startswith("agentc.program.") or name == layout.__name__
                 assert ours or name.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -42,7 +42,7 @@ def source(*turns: PrefixTurn, name: str = "s") -> PrefixSource:
 
 
 def turn(action: str, shown: str, reward: float = 0.0) -> PrefixTurn:
-    return PrefixTurn(reply=action, told=f"Observation: {shown}", reward=reward)
+    return PrefixTurn(reply=action, answer=f"Observation: {shown}", reward=reward)
 
 
 def behind(*turns: PrefixTurn, counted: bool = False) -> TreeRoot:
@@ -156,8 +156,8 @@ def test_a_prefix_that_leads_elsewhere_is_no_tree(turns: Sequence[PrefixTurn], s
 
 def test_a_given_reply_without_an_action_stays_what_it_was() -> None:
     episode = replace(EPISODE, prompt=replace(EPISODE.prompt, reply_format="react"))
-    given = PrefixTurn(reply="hm", told="Observation: What?", reward=0.0)
-    first = PrefixTurn(reply="Action: a", told="Observation: a", reward=0.0)
+    given = PrefixTurn(reply="hm", answer="Observation: What?", reward=0.0)
+    first = PrefixTurn(reply="Action: a", answer="Observation: a", reward=0.0)
     row = asyncio.run(
         grown(Script(["Action: b"] * 2), Toy(), episode=episode, root=behind(first, given))
     )

@@ -61,21 +61,21 @@ class AgentProgram:
     longest_s: float
 
     async def run(
-        self, folder: Path, told: Mapping[str, Any], own: Mapping[str, str]
+        self, folder: Path, description: Mapping[str, Any], own: Mapping[str, str]
     ) -> str | None:
-        """None where it ended well, else a sentence. `told` is what the file holds, `own` variables
-        of the episode. The folder is gone afterwards."""
+        """None where it ended well, else a sentence. `description` is what the file holds, `own`
+        variables of the episode. The folder is gone afterwards."""
         try:
-            return await self._run(folder, told, own)
+            return await self._run(folder, description, own)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     async def _run(
-        self, folder: Path, told: Mapping[str, Any], own: Mapping[str, str]
+        self, folder: Path, description: Mapping[str, Any], own: Mapping[str, str]
     ) -> str | None:
         place = write_files(folder / "files", self.files)
         episode = folder / "episode.json"
-        episode.write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
+        episode.write_text(json.dumps(description, ensure_ascii=False), encoding="utf-8")
         words = [*self.words]
         if self.python:
             words = [sys.executable, self.files[0]["path"], str(episode)]
@@ -122,10 +122,10 @@ PATH = "/environment"
 
 @dataclass(slots=True, kw_only=True)
 class DoorEpisode(PlayedEpisode):
-    """An episode at the door, and what its program is `told`."""
+    """An episode at the door, and the `description` that its program receives."""
 
     session: EpisodeSession
-    told: Mapping[str, Any]
+    description: Mapping[str, Any]
     failed: InfrastructureError | FatalError | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -138,10 +138,10 @@ class Door:
         self.recorder: Recorder | None = None
 
     def routes(self) -> list[Route]:
-        """GET: what the program is told. POST /step: an action, of which the answer is what the
+        """GET: the episode's description. POST /step: an action, of which the answer is what the
         agent sees."""
         return [
-            Route(PATH, self._told),
+            Route(PATH, self._describe),
             Route(f"{PATH}/step", self._step, methods=["POST"]),
         ]
 
@@ -155,8 +155,8 @@ class Door:
         assert self.recorder is not None
         return self._open[self.recorder.session_of(request).name]
 
-    async def _told(self, request: Request) -> Response:
-        return JsonReply(dict(self._at(request).told))
+    async def _describe(self, request: Request) -> Response:
+        return JsonReply(dict(self._at(request).description))
 
     async def _step(self, request: Request) -> Response:
         episode = self._at(request)
@@ -196,15 +196,18 @@ async def play(stage: ProgramStage, attempt: Attempt) -> dict[str, Any]:
     async with stage.world.open(attempt.task_id, attempt.prompt_seed) as session:
         limit = min(stage.max_turns, session.step_limit or stage.max_turns)
         recorded = stage.recorder.open(seed=attempt.seed, most_replies=limit)
-        told = _told(stage, attempt, session.observation, limit)
+        description = _description(stage, attempt, session.observation, limit)
         episode = DoorEpisode(
-            recorded=recorded, observation=session.observation, session=session, told=told
+            recorded=recorded,
+            observation=session.observation,
+            session=session,
+            description=description,
         )
         stage.door.open(episode)
         try:
             wrong = await stage.program.run(
                 stage.folder / f"{attempt.position}-{attempt.number}",
-                told,
+                description,
                 _variables(stage, attempt, recorded.key),
             )
         finally:
@@ -238,7 +241,9 @@ async def _proved(stage: ProgramStage, episode: DoorEpisode) -> ProvedConversati
     return await prove(stage.policy, episode.recorded)
 
 
-def _told(stage: ProgramStage, attempt: Attempt, observation: str, limit: int) -> dict[str, Any]:
+def _description(
+    stage: ProgramStage, attempt: Attempt, observation: str, limit: int
+) -> dict[str, Any]:
     messages: list[Message] = opening_messages(stage.rules.prompt, observation)
     return {
         "task": attempt.task_id,

@@ -105,13 +105,13 @@ def candidate_prompts(
         )
     texts, template_at = HiddenTexts(hidden, critic.template), critic.template_at
 
-    def shown(turn: Row) -> CandidatePrompt:
+    def prompt_of(turn: Row) -> CandidatePrompt:
         try:
             return CandidatePrompt(*texts.placed(template_at, turn["task_id"], turn["prompt"]))
         except RowsError as error:
             raise FatalError(str(error)) from error
 
-    return shown
+    return prompt_of
 
 
 Span: TypeAlias = Literal["reply", "published"]

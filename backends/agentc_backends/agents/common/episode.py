@@ -102,6 +102,14 @@ class Policy(Protocol):
     async def reply(self, messages: Sequence[Message], seed: int, affinity: str) -> Reply: ...
 
 
+class TokenPolicy(Protocol):
+    """Answers a conversation, with the tokens of the answer and their log-probabilities."""
+
+    async def reply_with_tokens(
+        self, messages: Sequence[Message], seed: int, affinity: str
+    ) -> Reply: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeRules:
     """What holds for every episode of a stage. `reward_kind` says how rewards of steps make the
@@ -175,7 +183,7 @@ class EpisodeRecord:
         if reply.choice is not None:
             self._choices.append(reply.choice)
 
-    def add_given(self, text: str, *, cut: bool, raw: str | None) -> None:
+    def add_prefix_reply(self, text: str, *, cut: bool, raw: str | None) -> None:
         """A reply of the prefix: a turn of the episode, but none of its policy's, and marked so
         that training on marked replies leaves it out."""
         marks: Message = {**({} if raw is None else {"raw": raw}), **({"cut": True} if cut else {})}

@@ -19,7 +19,8 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixTurn:
-    """A turn as its source has it: the reply, and what the agent was told then.
+    """A turn as its source has it: the reply, and the message that the agent received as its
+    `answer`.
 
     `actions` are what the environment was given, none or one; None where that has to be read from
     the reply. `reward` is what the step paid, `score` that of the episode so far; a source knows
@@ -28,7 +29,7 @@ class PrefixTurn:
     """
 
     reply: str
-    told: str
+    answer: str
     actions: tuple[str, ...] | None = None
     reward: float | None = None
     score: float | None = None
@@ -146,12 +147,14 @@ def _trajectory(row: Row, number: int) -> PrefixSource:
     turns = [
         PrefixTurn(
             reply=reply["content"],
-            told=told["content"],
+            answer=answer["content"],
             reward=reward,
             cut=reply.get("cut", False),
             raw=reply.get("raw"),
         )
-        for reply, told, reward in zip(messages[::2], messages[1::2], row["rewards"], strict=False)
+        for reply, answer, reward in zip(
+            messages[::2], messages[1::2], row["rewards"], strict=False
+        )
     ]
     return PrefixSource(
         input=number,
@@ -198,7 +201,7 @@ def _paths(row: Row, number: int, observation_prefix: str) -> Iterator[PrefixSou
 def _node_turn(node: Row, observation_prefix: str) -> PrefixTurn:
     return PrefixTurn(
         reply=node["reply"],
-        told=observation_prefix + node["observation"],
+        answer=observation_prefix + node["observation"],
         actions=(node["action"],) if node["action"] else (),
         score=node["reward"],
         cut=node.get("cut", False),
@@ -224,9 +227,9 @@ def task_difference(source: PrefixSource, shown: str, same: SameState) -> str | 
 
 def missing_action(turn: PrefixTurn, told: str) -> str | None:
     """The same for a reply in which no action is found, where the agent would be `told` so."""
-    if told.split() == turn.told.split():
+    if told.split() == turn.answer.split():
         return None
-    return "no action can be read from its reply, which led to " + repr(_short(turn.told))
+    return "no action can be read from its reply, which led to " + repr(_short(turn.answer))
 
 
 def answer_difference(
@@ -234,8 +237,8 @@ def answer_difference(
 ) -> str | None:
     """The same for the answer to a turn's action: what the agent was `told`, the `reward` of the
     step, and the `score` of the episode so far."""
-    if same == "observation" and told.split() != turn.told.split():
-        return f"{_short(told)!r} was {_short(turn.told)!r}"
+    if same == "observation" and told.split() != turn.answer.split():
+        return f"{_short(told)!r} was {_short(turn.answer)!r}"
     if turn.reward is not None and abs(reward - turn.reward) > _SAME:
         return f"a reward of {reward:g} was {turn.reward:g}"
     if turn.score is not None and abs(score - turn.score) > _SAME:

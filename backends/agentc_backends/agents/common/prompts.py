@@ -20,6 +20,22 @@ ReplyFormat: TypeAlias = Literal["react", "react_inline", "action_only", "text",
 REPLY_FORMATS: tuple[ReplyFormat, ...] = ("react", "react_inline", "action_only", "text", "tools")
 OBSERVATION_PREFIX = "Observation: "
 _SEEN = ("role", "content", "tools")
+_FUNCTION, _ARGUMENT = "act", "action"
+
+ACT: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": _FUNCTION,
+        "description": "Does one action and gives what it leads to.",
+        "parameters": {
+            "type": "object",
+            "properties": {_ARGUMENT: {"type": "string", "description": "The action."}},
+            "required": [_ARGUMENT],
+        },
+    },
+}
+"""The function through which an agent acts under `reply_format: tools`. Another text would be
+another prompt: who changes it raises the versions of those who play episodes."""
 
 
 class PromptError(FatalError):
@@ -144,24 +160,6 @@ def _check_alternation(example: Sequence[Message], number: int) -> None:
             f"in-context example {number} must alternate user and assistant, starting with user "
             f"and ending with assistant; its roles are {', '.join(roles) or 'none'}"
         )
-
-
-_FUNCTION, _ARGUMENT = "act", "action"
-
-ACT: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": _FUNCTION,
-        "description": "Does one action and gives what it leads to.",
-        "parameters": {
-            "type": "object",
-            "properties": {_ARGUMENT: {"type": "string", "description": "The action."}},
-            "required": [_ARGUMENT],
-        },
-    },
-}
-"""What a model is told of it. Another text would be another prompt: who changes it raises the
-versions of those who play episodes."""
 
 
 def action_call(action: str) -> str:

@@ -61,7 +61,7 @@ def _evaluation(
         "reward_range": facts["reward_range"],
         "protocol": _protocol(rollout, view.get("success_at"), _world(rollout, view, context)),
     }
-    config |= _asked(view, rollout)
+    config |= _extra_metrics(view, rollout)
     if "reward_name" in facts:
         config["reward_name"] = facts["reward_name"]
     metrics = JobDraft(
@@ -79,7 +79,7 @@ def _evaluation(
     return (rollout, metrics)
 
 
-def _asked(view: StageView, rollout: JobDraft) -> dict[str, Json]:
+def _extra_metrics(view: StageView, rollout: JobDraft) -> dict[str, Json]:
     """What is measured besides reward and success."""
     asked: dict[str, Json] = {}
     draws, attempts = view.get("best_of"), rollout.config["attempts"]

@@ -42,7 +42,7 @@ def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[s
         first, second = ours.get(name, _UNSET), theirs.get(name, _UNSET)
         if first == second:
             continue
-        shown = _shown(first), _shown(second)
+        shown = _value_text(first), _value_text(second)
         # Long texts that differ behind where they are cut would look equal.
         yield f"{name} {shown[0]} and {shown[1]}" if shown[0] != shown[1] else name
 
@@ -55,7 +55,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield prefix + name, value
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is _UNSET:
         return "unset"
     if value is None:

@@ -29,7 +29,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "reward_range": facts["reward_range"],
         "success": facts["success_at"],
     }
-    config |= _asked(stage)
+    config |= _extra_metrics(stage)
     if "reward_name" in facts:
         config["reward_name"] = facts["reward_name"]
     return (
@@ -51,7 +51,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     )
 
 
-def _asked(stage: StageView) -> dict[str, Json]:
+def _extra_metrics(stage: StageView) -> dict[str, Json]:
     """What is measured besides reward and success."""
     asked: dict[str, Json] = {}
     draws = stage.get("best_of")

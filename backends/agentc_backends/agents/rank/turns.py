@@ -22,7 +22,7 @@ def write_ranked_turns(job: Job, rewarded: Iterable[dict[str, Any]]) -> None:
     places: list[float] = []
     rows = 0
 
-    def noted() -> Iterator[dict[str, Any]]:
+    def counted() -> Iterator[dict[str, Any]]:
         nonlocal rows
         for turn in rewarded:
             rows += 1
@@ -31,7 +31,7 @@ def write_ranked_turns(job: Job, rewarded: Iterable[dict[str, Any]]) -> None:
                 places.extend(_rank_of_taken(turn))
             yield turn
 
-    write_rows(job.out / "turns.jsonl", noted())
+    write_rows(job.out / "turns.jsonl", counted())
     if not spreads:
         raise FatalError(
             f"not one of {rows} turns could be ranked: their prompts are longer than the "

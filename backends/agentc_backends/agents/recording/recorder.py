@@ -100,15 +100,15 @@ class Recorder:
             session.limited = True
             raise ApiError(400, f"the episode has had its {limit} replies", "turn_limit")
         session.overruled += self._overrules(body)
-        passing = RelayedRequest(
+        relayed = RelayedRequest(
             upstream=self._upstream,
             session=session,
-            asked=asked,
+            messages=asked,
             tools=tools,
             sent=self._sent(body, session),
-            shown=ReplyFilter.to_who_asked(body),
+            reply_filter=ReplyFilter.requested_by(body),
         )
-        return RelayedStream(passing) if body.get("stream") else await passing.whole(request)
+        return RelayedStream(relayed) if body.get("stream") else await relayed.whole(request)
 
     def _sent(self, body: Mapping[str, Any], session: RecordedSession) -> dict[str, Any]:
         kept = {name: value for name, value in body.items() if name not in _DECODING}

@@ -30,14 +30,14 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-con
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedRequest:
-    """A request of a program: what it said (`asked`, `tools`), and what the server is `sent`."""
+    """A request of a program: what it said (`messages`, `tools`), and what the server is `sent`."""
 
     upstream: LeasedModel
     session: RecordedSession
-    asked: Sequence[Message]
+    messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]]
     sent: Mapping[str, Any]
-    shown: ReplyFilter
+    reply_filter: ReplyFilter
 
     async def whole(self, request: Request) -> Response:
         """The reply, or the server's refusal. Raises ApiError where the server fails."""
@@ -54,7 +54,7 @@ class RelayedRequest:
             raise self.useless(str(error)) from error
         gone = await request.is_disconnected()
         self.record(answer, heard=not gone)
-        return JsonReply(self.shown.of(answer))
+        return JsonReply(self.reply_filter.of(answer))
 
     def record(self, answer: Mapping[str, Any], *, heard: bool = True) -> None:
         """Keep a whole reply. One that nobody `heard` is none: its program asks again, and goes on
@@ -62,7 +62,7 @@ class RelayedRequest:
         try:
             self.upstream.guard.inspect(answer, "the model server")
             exchange = read_exchange(
-                self.asked, self.tools, answer, max_tokens=self.sent["max_tokens"]
+                self.messages, self.tools, answer, max_tokens=self.sent["max_tokens"]
             )
         except (ValueError, EchoedSecretError, InfrastructureError) as error:
             raise self.useless(str(error)) from error
@@ -87,27 +87,27 @@ class RelayedRequest:
 class RelayedStream(Response):
     """A streamed reply; one that was cut off, by either side, is not recorded but noted."""
 
-    def __init__(self, passing: RelayedRequest) -> None:
+    def __init__(self, relayed: RelayedRequest) -> None:
         super().__init__()
-        self._passing = passing
+        self._relayed = relayed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        passing = self._passing
+        relayed = self._relayed
         gone = asyncio.ensure_future(disconnected(receive))
         begun = False
         try:
-            async with passing.upstream.chat(passing.sent, passing.session.name) as response:
+            async with relayed.upstream.chat(relayed.sent, relayed.session.name) as response:
                 if response.status_code != 200:
                     content = await response.aread()
-                    refusal = passing.refusal(response.status_code, content)
+                    refusal = relayed.refusal(response.status_code, content)
                     await refusal(scope, receive, send)
                     return
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                 begun = True
-                passing.session.cut_off.append(tuple(passing.asked))  # until it is recorded
+                relayed.session.cut_off.append(tuple(relayed.messages))  # until it is recorded
                 await self._events(response, gone, send)
         except httpx2.HTTPError as error:
-            await self._broken(passing.lost(error), begun, scope, receive, send)
+            await self._broken(relayed.lost(error), begun, scope, receive, send)
         except ApiError as error:
             await self._broken(error, begun, scope, receive, send)
         finally:
@@ -116,37 +116,37 @@ class RelayedStream(Response):
     async def _events(
         self, response: httpx2.Response, gone: asyncio.Future[None], send: Send
     ) -> None:
-        passing, reader = self._passing, EventReader()
+        relayed, reader = self._relayed, EventReader()
         async for data in stream_events(response.aiter_lines()):
             if gone.done():
                 return
             try:
                 event = reader.add(data)
             except (ValueError, TypeError, AttributeError) as error:
-                raise passing.useless(str(error)) from error
+                raise relayed.useless(str(error)) from error
             if event is None:
                 # Before the program learns of the end, for then it may ask the next.
-                passing.record(reader.whole())
-                await _put(send, DONE.encode(), last=True)
+                relayed.record(reader.whole())
+                await _send_event(send, DONE.encode(), last=True)
                 return
-            await _put(send, as_json(passing.shown.of(event)))
+            await _send_event(send, as_json(relayed.reply_filter.of(event)))
             if reader.failed is not None:
-                passing.session.failed = reader.failed
-                await _put(send, DONE.encode(), last=True)
+                relayed.session.failed = reader.failed
+                await _send_event(send, DONE.encode(), last=True)
                 return
-        raise passing.useless("the stream ended before its reply did")
+        raise relayed.useless("the stream ended before its reply did")
 
     async def _broken(
         self, error: ApiError, begun: bool, scope: Scope, receive: Receive, send: Send
     ) -> None:
         if begun:
-            await _put(send, as_json(error_body(error)))
-            await _put(send, DONE.encode(), last=True)
+            await _send_event(send, as_json(error_body(error)))
+            await _send_event(send, DONE.encode(), last=True)
         else:
             await error_reply(error)(scope, receive, send)
 
 
-async def _put(send: Send, data: bytes, *, last: bool = False) -> None:
+async def _send_event(send: Send, data: bytes, *, last: bool = False) -> None:
     body = b"data: " + data + b"\n\n"
     await send({"type": "http.response.body", "body": body, "more_body": not last})
 
@@ -190,18 +190,18 @@ class LeasedModel:
     async def chat(self, body: Mapping[str, Any], affinity: str) -> AsyncIterator[httpx2.Response]:
         """The response to a chat request. One whose prompt leaves less room than its `max_tokens`
         is asked again with what is left. Raises httpx2.HTTPError."""
-        async with self._asked(body, affinity) as response:
+        async with self._request(body, affinity) as response:
             length = None
             if response.status_code >= 400:
                 length = read_refusal(await response.aread(), body.get("max_tokens"))
             if length is None or not length.fits or body.get("max_tokens") is None:
                 yield response
                 return
-        async with self._asked({**body, "max_tokens": length.room}, affinity) as response:
+        async with self._request({**body, "max_tokens": length.room}, affinity) as response:
             yield response
 
     @asynccontextmanager
-    async def _asked(
+    async def _request(
         self, body: Mapping[str, Any], affinity: str
     ) -> AsyncIterator[httpx2.Response]:
         url = rank_replicas(self._urls, affinity)[0] + _PATH
@@ -298,7 +298,7 @@ class ReplyFilter:
     logprobs: bool
 
     @classmethod
-    def to_who_asked(cls, body: Mapping[str, Any]) -> ReplyFilter:
+    def requested_by(cls, body: Mapping[str, Any]) -> ReplyFilter:
         return cls(bool(body.get("return_token_ids")), bool(body.get("logprobs")))
 
     def of(self, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ async def revise(job: Job) -> None:
             asking.find_cuts,
             asking.try_out if asking.replayer is not None else None,
         )
-        facts = counts.facts() | _asked(job, asking.judge)
+        facts = counts.facts() | _write_judgements(job, asking.judge)
     if protocol is not None:
         write_json(job.out / JUDGED_BY, protocol)
     job.facts(**facts)
@@ -72,7 +72,7 @@ def judge_protocol(config: JobConfig) -> dict[str, Any] | None:
     return None if config["judge"] is None else {"judge": {**config["judge"], **config["decode"]}}
 
 
-def _asked(job: Job, judge: Judge | None) -> dict[str, Any]:
+def _write_judgements(job: Job, judge: Judge | None) -> dict[str, Any]:
     """Writes the judge's answers beside the rows, and what they have cost."""
     if judge is None:
         return {}

@@ -209,14 +209,14 @@ def question(
 ) -> str:
     """The question about action `number` (from 0) of a path, without the first `oldest` steps of
     what came before it, turns before the tree's root included."""
-    log = [_shown(step) for step in (*tree.given, *steps[:number])][oldest:]
+    log = [_step_text(step) for step in (*tree.given, *steps[:number])][oldest:]
     if oldest:
         log.insert(0, f"({oldest} earlier steps are left out)")
     parts = (
         OPENING if instruction is None else instruction,
         f"Task:\n{tree.opening[-1]['content']}",
         "Log:\n" + ("\n".join(log) or "(the current step is the first)"),
-        f"Current step:\n{_shown(steps[number])}",
+        f"Current step:\n{_step_text(steps[number])}",
         CLOSING,
     )
     return "\n\n".join(parts)
@@ -228,6 +228,6 @@ def judge_seed(seed: int, tree: str, node: int, scope: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
-def _shown(node: ReplyNode) -> str:
+def _step_text(node: ReplyNode) -> str:
     # A reply without an action was answered too: what it said stands for the action.
     return f"Action: {node.action or node.reply}\nObservation: {node.observation}"

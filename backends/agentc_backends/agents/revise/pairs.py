@@ -115,12 +115,12 @@ def _tree(row: Mapping[str, Any], name: str) -> RevisionTree:
         opening=tuple(row["messages"]),
         nodes=nodes,
         leaves=tuple(sorted(leaves, key=lambda leaf: -leaf.reward)),
-        given=tuple(_given(turn, place) for place, turn in enumerate(row.get("prefix", ()))),
+        given=tuple(_prefix_node(turn, place) for place, turn in enumerate(row.get("prefix", ()))),
         origin=row.get("origin"),
     )
 
 
-def _given(turn: Mapping[str, Any], place: int) -> ReplyNode:
+def _prefix_node(turn: Mapping[str, Any], place: int) -> ReplyNode:
     return ReplyNode(
         id=-1 - place,  # as no node is numbered
         parent=None,

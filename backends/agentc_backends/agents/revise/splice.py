@@ -186,9 +186,9 @@ class Replayer:
         async with self._world.open(tree.task_id, tree.prompt_seed) as session:
             # Replies without an action never reached the environment.
             before = [node.action for node in (*tree.given, *bad) if node.action]
-            if not await _all(session, before, rewards):
+            if not await _carry_out(session, before, rewards):
                 return self._failed("ended_before_signal", rewards)
-            if not await _all(session, [self._signal_action], rewards):
+            if not await _carry_out(session, [self._signal_action], rewards):
                 return self._failed("signal_ended", rewards)
             acted = [node for node in rest if node.action]
             for number, node in enumerate(acted):
@@ -218,7 +218,7 @@ class Replayer:
                 return max(rewards[-1], 0.0)
 
 
-async def _all(session: EpisodeSession, actions: Sequence[str], rewards: list[float]) -> bool:
+async def _carry_out(session: EpisodeSession, actions: Sequence[str], rewards: list[float]) -> bool:
     """Carry out actions; False when the episode is over, so that nothing can follow."""
     for action in actions:
         step = await session.step(action)

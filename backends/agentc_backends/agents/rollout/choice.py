@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import NO_REPLIES, ChatPolicy
@@ -24,7 +24,7 @@ from agentc_backends.agents.common.critic_scores import (
     read_critic,
     score_turn,
 )
-from agentc_backends.agents.common.episode import Reply, ReplyChoice
+from agentc_backends.agents.common.episode import Reply, ReplyChoice, TokenPolicy
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompts import Message, model_messages
 from agentc_backends.agents.common.seeds import draw_seed
@@ -41,14 +41,6 @@ _T = TypeVar("_T")
 
 DIGITS = 4
 """Of an advantage behind the point."""
-
-
-class TokenPolicy(Protocol):
-    """Answers a conversation and tells the tokens of the answer."""
-
-    async def reply_with_tokens(
-        self, messages: Sequence[Message], seed: int, affinity: str
-    ) -> Reply: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

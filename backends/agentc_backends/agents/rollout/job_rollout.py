@@ -96,13 +96,13 @@ async def _play_all(
     rows, facts = await play_attempts(
         job, attempts, play=play_checked, lost=servers.lost, broken=broken
     )
-    job.facts(**{**facts, "turns": sum(row["turns"] - _given(row) for row in rows)})
+    job.facts(**{**facts, "turns": sum(row["turns"] - _prefix_turns(row) for row in rows)})
     if any("origin" in row for row in rows):
-        job.facts(**prefix_facts(rows, _given))
+        job.facts(**prefix_facts(rows, _prefix_turns))
     return rows
 
 
-def _given(row: Row) -> int:
+def _prefix_turns(row: Row) -> int:
     """The turns of an episode that its policy did not take."""
     # An error may have ended it before all of them were played again.
     return min(row["origin"]["turns"], row["turns"]) if "origin" in row else 0

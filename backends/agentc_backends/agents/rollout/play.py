@@ -92,7 +92,7 @@ async def replay_prefix(
     if wrong is not None:
         return wrong
     for number, turn in enumerate(prefix.turns, start=1):
-        record.add_given(turn.reply, cut=turn.cut, raw=turn.raw)
+        record.add_prefix_reply(turn.reply, cut=turn.cut, raw=turn.raw)
         wrong = await _play(rules, turns, again, turn, session, record)
         if wrong is not None:
             return at_turn(number, source, wrong)
@@ -120,7 +120,7 @@ async def _play(
             return wrong
     if not actions:
         record.add_invalid(turns.invalid_reward)
-        record.messages.append({"role": role, "content": turn.told})
+        record.messages.append({"role": role, "content": turn.answer})
         return None
     step = await session.step(actions[0])
     record.add_step(step)

@@ -10,10 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentc.runtime.contracts.turn_contracts import candidate_seed, turn_id
-from agentc_backends.agents.common.episode import Reply
+from agentc_backends.agents.common.episode import Reply, TokenPolicy
 from agentc_backends.agents.common.prompts import Message, model_messages
 from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
@@ -142,14 +142,6 @@ def _turns(given: int | None, row: Row, most: int | None, counts: DrawCounts) ->
             )
         )
     return found
-
-
-class TokenPolicy(Protocol):
-    """Answers a conversation and tells the tokens of the answer."""
-
-    async def reply_with_tokens(
-        self, messages: tuple[Message, ...], seed: int, affinity: str
-    ) -> Reply: ...
 
 
 async def draw_candidates(turn: Turn, rules: SampleRules, policy: TokenPolicy) -> dict[str, Any]:

@@ -198,9 +198,10 @@ class StateNavigator:
             return
         raise MismatchError(
             f"the environment is not deterministic: on the way to {name} of task "
-            f"{self._task_id!r}, {_shown(expected)} the first time and {_shown(step)} the second, "
-            f"after the actions {list(path)}. States are copied by {self._copying}; if only copies "
-            "differ, set `reach: replay`; if texts vary by nature, `same_state: reward`."
+            f"{self._task_id!r}, {_text_of(expected)} the first time and {_text_of(step)} the "
+            f"second, after the actions {list(path)}. States are copied by {self._copying}; "
+            "if only copies differ, set `reach: replay`; if texts vary by nature, "
+            "`same_state: reward`."
         )
 
     async def _enough(self, first: _Slot, wanted: int) -> list[_Slot]:
@@ -263,6 +264,6 @@ async def _all_or_error(work: Sequence[Coroutine[Any, Any, None]]) -> None:
             raise result
 
 
-def _shown(step: Step) -> str:
+def _text_of(step: Step) -> str:
     text = step.observation if len(step.observation) <= 200 else step.observation[:197] + "..."
     return f"{text!r} (reward {step.reward:g}{', done' if step.done else ''})"

@@ -167,7 +167,7 @@ class TreeSearch:
         if wrong is not None:
             return wrong
         for number, turn in enumerate(prefix.turns, start=1):
-            wrong = await self._give(turn, reach, same)
+            wrong = await self._replay_turn(turn, reach, same)
             if wrong is not None:
                 return at_turn(number, prefix.source, wrong)
         root = self.tree.root
@@ -177,23 +177,25 @@ class TreeSearch:
             self.tree.close(root, "negative")
         return None
 
-    async def _give(self, turn: PrefixTurn, reach: StateNavigator, same: SameState) -> str | None:
+    async def _replay_turn(
+        self, turn: PrefixTurn, reach: StateNavigator, same: SameState
+    ) -> str | None:
         action = self._action(turn.reply) if turn.actions is None else "".join(turn.actions)
         score = self.given[-1].reward if self.given else self._nothing
         wrong: str | None = None
         if action:
             step = await reach.follow((*self._path(self.tree.root), action))
-            observation = self._told(step.observation)
+            observation = self._flattened(step.observation)
             score = self._score(score, step.reward, first=not self.given)
-            told = self._as_told(observation)
+            told = self._message_text(observation)
             wrong = answer_difference(turn, told, step.reward, score, same)
             wrong = EPISODE_OVER if step.done else wrong
         else:
             score = self._without_action(score)
             if turn.actions is None:
-                wrong = missing_action(turn, self._as_told(self._rules.invalid_message))
+                wrong = missing_action(turn, self._message_text(self._rules.invalid_message))
             # Whatever it was told then, which its replies answer.
-            observation = turn.told.removeprefix(self._episode.prompt.observation_prefix)
+            observation = turn.answer.removeprefix(self._episode.prompt.observation_prefix)
         self.given.append(
             GivenTurn(
                 reply=turn.reply, action=action, observation=observation, reward=score, cut=turn.cut
@@ -221,7 +223,7 @@ class TreeSearch:
             self.tree.close(node, "overflow")
             return
         acted = self._different(
-            [(self._kept(reply), self._action(reply.text)) for reply in replies]
+            [(self._normalised(reply), self._action(reply.text)) for reply in replies]
         )
         path = self._path(node)
         actions = list(dict.fromkeys(action for _, action in acted if action))
@@ -300,7 +302,7 @@ class TreeSearch:
         """The actions that lead to a node from the start of the task."""
         return (*(turn.action for turn in self.given if turn.action), *node.path())
 
-    def _kept(self, reply: Reply) -> Reply:
+    def _normalised(self, reply: Reply) -> Reply:
         """A reply as the tree keeps it and siblings are compared by."""
         if self._rules.turn_numbers == "keep":
             return reply
@@ -348,7 +350,7 @@ class TreeSearch:
             parent,
             reply=reply.text,
             action=action,
-            observation=self._told(step.observation),
+            observation=self._flattened(step.observation),
             reward=score,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
@@ -371,11 +373,11 @@ class TreeSearch:
         """The same after a reply that the environment never saw."""
         return before if self._rules.invalid_reward == "keep" else self._nothing
 
-    def _as_told(self, observation: str) -> str:
+    def _message_text(self, observation: str) -> str:
         message = observation_message(self._episode.prompt.observation_prefix, observation)
         return str(message["content"])
 
-    def _told(self, observation: str) -> str:
+    def _flattened(self, observation: str) -> str:
         if self._rules.flatten_observations:
             return observation.replace("\n", " ").replace("\t", " ")
         return observation

@@ -192,7 +192,7 @@ async def play(stage: TasksetStage, attempt: Attempt) -> dict[str, Any]:
     if recorded.overflowed and stage.on_overflow == "error":
         raise ContextOverflowError(f"{attempt.id}: a prompt is longer than the context", status=400)
     _check(stage.rules, attempt, outcome)
-    episode = _played(recorded, outcome)
+    episode = _episode(recorded, outcome)
     found = await prove(stage.policy, recorded)
     sure = found if isinstance(found, ProvedConversation) else None
     record = episode_record(stage.rules, attempt, episode, sure)
@@ -213,7 +213,7 @@ def _check(rules: EpisodeRules, attempt: Attempt, outcome: TasksetOutcome) -> No
         )
 
 
-def _played(recorded: RecordedSession, outcome: TasksetOutcome) -> PlayedEpisode:
+def _episode(recorded: RecordedSession, outcome: TasksetOutcome) -> PlayedEpisode:
     """A step behind each reply, of which the last earns what the taskset gave. What was said in
     between is taken from the request that followed."""
     exchanges = recorded.exchanges

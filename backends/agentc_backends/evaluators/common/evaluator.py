@@ -39,7 +39,7 @@ class ScoredSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class EvaluatorResult:
     """The samples of all tasks. `release` is the evaluator with its version; `tasks` says of each
     what decides the meaning of its scores, for those who compare them with others."""
 
@@ -83,7 +83,7 @@ def metric_of_tasks(asked: str | None, known: Mapping[str, Iterable[str]]) -> st
     return choose_metric(asked, shared, f"samples of {', '.join(known)}")
 
 
-def write_evaluation(job: Job, found: Evaluation, success_at: float | None) -> None:
+def write_evaluation(job: Job, found: EvaluatorResult, success_at: float | None) -> None:
     """scores.jsonl and evaluator.json of a job, its facts, and a line for each task."""
     rows = [
         {
@@ -186,7 +186,7 @@ def run_command(
         raise EvaluatorError(f"{name} ended with {ended}, its last words are above{offline}")
 
 
-def run_evaluator(name: str, evaluate: Callable[[Job], Evaluation]) -> int:
+def run_evaluator(name: str, evaluate: Callable[[Job], EvaluatorResult]) -> int:
     """The whole program of an evaluator's job: exit 0 with the scores written, 1 with a message."""
     job = load_job()
     success_at = job.config["success_at"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentc.program.job import Job, write_json
 from agentc_backends.evaluators.common.evaluator import (
-    Evaluation,
+    EvaluatorResult,
     ModelServer,
     run_command,
     run_evaluator,
@@ -24,7 +24,7 @@ from agentc_backends.evaluators.common.evaluator import (
 from agentc_backends.evaluators.inspect_ai.logs import evaluation_of_logs, read_log
 
 
-def evaluate(job: Job) -> Evaluation:
+def evaluate(job: Job) -> EvaluatorResult:
     """Run it and read its logs, which stay in `samples/ATTEMPT/` of the artifact."""
     rules = job.config.read_as(InspectRules)
     metric, network, _ = job.config["metric"], job.config["network"], job.config["files"]

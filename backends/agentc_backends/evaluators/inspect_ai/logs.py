@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agentc_backends.evaluators.common.evaluator import (
-    Evaluation,
     EvaluatorError,
+    EvaluatorResult,
     ScoredSample,
     metric_of_tasks,
     score_of,
@@ -100,13 +100,15 @@ def _is_zero(text: str) -> bool:
 def _digest(samples: list[Any]) -> str:
     """SHA-256 of what was asked and expected, whatever the order."""
     lines = sorted(
-        json.dumps([sample.id, _asked(sample.input), sample.choices, sample.target], default=str)
+        json.dumps(
+            [sample.id, _prompt_of(sample.input), sample.choices, sample.target], default=str
+        )
         for sample in samples
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _asked(given: Any) -> Any:
+def _prompt_of(given: Any) -> Any:
     """A prompt, or its messages without the ids that they get anew in each log."""
     if isinstance(given, str):
         return given
@@ -115,7 +117,7 @@ def _asked(given: Any) -> Any:
 
 def evaluation_of_logs(
     attempts: Sequence[Sequence[LoggedTask]], params: Mapping[str, Any], asked: str | None
-) -> Evaluation:
+) -> EvaluatorResult:
     """All samples of all tasks, scored by the measure that was asked for; a measure is one of a
     scorer that gives a number wherever it gives a value. Raises EvaluatorError where there is none
     such, where a task did not end well or took none of the `params`, and where two attempts were
@@ -136,7 +138,7 @@ def evaluation_of_logs(
             + "; ".join(f"{task}: {', '.join(log.params) or 'none'}" for task, log in first.items())
         )
     metric = metric_of_tasks(asked, {task: _measures(attempts, task) for task in first})
-    return Evaluation(
+    return EvaluatorResult(
         release=attempts[0][0].release,
         metric=metric,
         tasks={

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from agentc.program.job import Job, each_row, read_json
 from agentc_backends.evaluators.common.evaluator import (
-    Evaluation,
     EvaluatorError,
+    EvaluatorResult,
     ModelServer,
     ScoredSample,
     metric_of_tasks,
@@ -28,7 +28,7 @@ from agentc_backends.evaluators.common.evaluator import (
 )
 
 
-def evaluate(job: Job) -> Evaluation:
+def evaluate(job: Job) -> EvaluatorResult:
     """Run it and read its samples, which stay in `samples/` of the artifact."""
     rules = job.config.read_as(LmEvalRules)
     metric, network, _ = job.config["metric"], job.config["network"], job.config["files"]
@@ -99,7 +99,7 @@ def lm_eval_command(
 _RESULTS = "results_"
 
 
-def read_results(out: Path, asked: str | None) -> Evaluation:
+def read_results(out: Path, asked: str | None) -> EvaluatorResult:
     """All samples of all tasks, scored by the measure that was asked for. Raises EvaluatorError
     where there is none such, or where a measure is of all samples together (perplexity, F1)."""
     found = sorted(out.rglob(f"{_RESULTS}*.json"))
@@ -115,7 +115,7 @@ def read_results(out: Path, asked: str | None) -> Evaluation:
     if not by_task:
         raise EvaluatorError("lm-eval left no samples")
     metric = metric_of_tasks(asked, by_task)
-    return Evaluation(
+    return EvaluatorResult(
         release=f"lm_eval {results['lm_eval_version']}",
         metric=metric,
         tasks={task: _facts(task, results) for task in by_task},
