@@ -20,7 +20,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.kinds.artifacts import ARTIFACT_TYPES, REPORT
 from agentc.result_tables import TABLES_FILE, ResultTable, read_tables
 from agentc.runtime.store.layout import StoreLayout
-from agentc.store.paths import RunFolder, look_into, run_names
+from agentc.store.paths import RunFolder, readable_store, run_names
 
 _TYPES = {artifact.name: artifact for artifact in ARTIFACT_TYPES}
 
@@ -87,7 +87,7 @@ class RunResults:
 def open_run(name: str, store: str | Path | None = None) -> RunResults:
     """The results of a run by its name in `agentc runs`, of the store that commands use here or of
     another folder. Raises ResultsError."""
-    layout = look_into(None if store is None else str(store))
+    layout = readable_store(None if store is None else str(store))
     plan = RunFolder.of(layout, name).last_plan
     try:
         jobs = json.loads(plan.read_text(encoding="utf-8"))["jobs"]
