@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.support.patience import wait_for
 
-from agentc.runtime.sandbox import nursery as nurseries
 from agentc.runtime.sandbox.boxes import CodeBox
 from agentc.runtime.sandbox.nursery import BoxNursery
 from agentc.runtime.sandbox.process import BoxedLimits, BoxError
@@ -100,33 +99,6 @@ def test_what_a_child_says_too_much_is_nobodys(nursery: BoxNursery) -> None:
         assert make_calls(nursery, _DOUBLE, ["f(4)"], _PATIENT)[0].value == 8
 
 
-def test_memory_that_is_laid_out_is_copied_less(
-    each_box: CodeBox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    laid_out = _faults(each_box)
-    parent, _ = nurseries._nursery()
-    monkeypatch.setattr(
-        nurseries, "_nursery", lambda: (parent, "def lay_out(library): return []\n")
-    )
-    assert laid_out < 0.9 * _faults(each_box)
-
-
-def test_what_the_interpreter_writes_to_is_in_large_pages(each_box: CodeBox) -> None:
-    """Where the kernel gives such pages, which is seen by the program's own: then what was written
-    to of its file is memory of no file."""
-    with nursery_of(each_box, _PATIENT) as made:
-        # The first child is made when all is laid out.
-        assert make_calls(made, _DOUBLE, ["f(4)"], _PATIENT)[0].value == 8
-        lines = Path(f"/proc/{made._parent.pid}/maps").read_text().splitlines()
-        maps = [line.split() for line in lines]
-        sizes = [int(end, 16) - int(start, 16) for start, end in (m[0].split("-") for m in maps)]
-        program = [m for m, n in zip(maps, sizes, strict=True) if m[1] == "r-xp" and n >= 1 << 21]
-        if len(program[0]) > 5:
-            pytest.skip("this kernel has no large pages for a program")
-        written = [m for m, n in zip(maps, sizes, strict=True) if m[1] == "rw-p" and n >= 1 << 16]
-        assert not [each for each in written if "python" in each[-1]]
-
-
 def test_nothing_is_left_of_a_nursery(each_box: CodeBox) -> None:
     before = _descriptors()
     with nursery_of(each_box, _PATIENT) as made:
@@ -159,15 +131,6 @@ def test_a_nursery_that_broke_is_followed_by_another(each_box: CodeBox) -> None:
 
 def _told(results: tuple[CallResult, ...]) -> list[object]:
     return [(one.value, one.failure, one.detail) for one in results]
-
-
-def _faults(box: CodeBox) -> int:
-    """Pages that children copied or mapped, as the kernel has counted them."""
-    with nursery_of(box, _PATIENT) as made:
-        for _ in range(5):
-            make_calls(made, _DOUBLE, ["f(1)", "f(2)", "f(3)"], _PATIENT)
-        told = Path(f"/proc/{made._parent.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(told[8])  # cminflt
 
 
 def _descriptors() -> list[str]:

@@ -14,8 +14,7 @@ import resource
 from typing import Any
 
 spaces: list[dict[str, Any]] = []
-"""The names of lockdown, of this, of the program and of `boxed_memory.py`; whoever starts this sets
-them."""
+"""The names of lockdown, of this and of the program; whoever starts this sets them."""
 _SET_DEATH_SIGNAL, _SIGKILL = 1, 9
 _SET_SECCOMP, _SECCOMP_FILTER = 22, 2
 
@@ -23,7 +22,6 @@ _SET_SECCOMP, _SECCOMP_FILTER = 22, 2
 def main(answers: int, data: dict[str, Any]) -> None:
     """`jobs` and `told` are descriptors, `filter` is what a child may do."""
     jobs, told = data["jobs"], data["told"]
-    library = ctypes.CDLL(None, use_errno=True)
     own = os.getpid()
     described = spaces[0]["_described"](data["filter"])
     # Made here, once: what is made for a call costs a child more than the call, pages copied.
@@ -34,7 +32,6 @@ def main(answers: int, data: dict[str, Any]) -> None:
     # What the first run of a program makes is made here, once: each child would have to copy.
     spaces[2].get("rehearse", lambda: None)()
     gc.collect()
-    spaces[3]["kept"] = spaces[3]["lay_out"](library)
     gc.freeze()  # else a child's first collection copies every page
     while os.read(jobs, 1) == b"j":
         child = os.fork()

@@ -2,8 +2,7 @@
 
 Everything of a box holds of each child: it is locked down by the same filter before it runs a line
 of a model's, and gone before the next one is made. What children share is the box around them, in
-which nothing can be written, and their parent (`boxed_nursery.py`), which never reads a job and has
-its memory laid out for them first (`boxed_memory.py`).
+which nothing can be written, and their parent (`boxed_nursery.py`), which never reads a job.
 """
 
 from __future__ import annotations
@@ -219,8 +218,6 @@ def _out_of_the_way(descriptor: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _nursery() -> tuple[str, str]:
-    """What the nursery runs, and how it lays out its memory."""
-    here = Path(__file__)
-    nursery, memory = here.with_name("boxed_nursery.py"), here.with_name("boxed_memory.py")
-    return nursery.read_text(encoding="utf-8"), memory.read_text(encoding="utf-8")
+def _nursery() -> str:
+    """What the nursery runs."""
+    return Path(__file__).with_name("boxed_nursery.py").read_text(encoding="utf-8")

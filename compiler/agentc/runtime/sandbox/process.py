@@ -101,18 +101,17 @@ class BoxedProcess:
         program: str,
         data: Any,
         limits: BoxedLimits,
-        nursery: tuple[str, str] | None = None,
+        nursery: str | None = None,
         kept: Sequence[int] = (),
     ) -> None:
-        """`nursery`: the texts of what is run instead, with the program as what it forks, and of
-        what lays out its memory; `kept`: descriptors, above 3, that it needs (`nursery.py`)."""
+        """`nursery`: the text of what is run instead, with the program as what it forks; `kept`:
+        descriptors, above 3, that it needs (`nursery.py`)."""
         self._held = b""
         told: int | None = None
         say: int | None = None
         parts = [["<lockdown>", _lockdown()], ["<program>", program]]
         if nursery is not None:
-            parts.insert(1, ["<nursery>", nursery[0]])
-            parts.append(["<memory>", nursery[1]])
+            parts.insert(1, ["<nursery>", nursery])
         sent = _in_memory(parts, box, limits, data, kept)
         self._answers, answers = one_way()
         self._complaints, complaints = one_way()
