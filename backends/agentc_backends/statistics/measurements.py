@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from agentc.program.artifact_files import CURVE_FILE, METRICS_FILE, ROWS_FILE
 from agentc.program.job import read_rows
 
 JUDGED_BY = "judged_by.json"
@@ -18,13 +19,13 @@ JUDGED_BY = "judged_by.json"
 
 def read_metrics(folder: Path) -> dict[str, Any]:
     """Of the artifact in a folder; the compiler lets nobody mix evaluations, revisions and runs."""
-    if (folder / "curve.jsonl").exists():
-        return {"curve": read_rows(folder / "curve.jsonl")}
-    if not (folder / "rows.jsonl").exists():
-        return _json(folder / "metrics.json")
+    if (folder / CURVE_FILE).exists():
+        return {"curve": read_rows(folder / CURVE_FILE)}
+    if not (folder / ROWS_FILE).exists():
+        return _json(folder / METRICS_FILE)
     rules = folder / JUDGED_BY
     protocol = {"protocol": _json(rules)} if rules.exists() else {}
-    return {**revision_metrics(read_rows(folder / "rows.jsonl")), **protocol}
+    return {**revision_metrics(read_rows(folder / ROWS_FILE)), **protocol}
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from agentc.cli.choose_run import add_variant_arguments, choose_run
 from agentc.cli.parser import add_store_argument
 from agentc.cli.provenance import find_object, provenance_document
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_STORE, EXIT_USAGE, CommandError
+from agentc.program.artifact_files import METRICS_FILE, RUN_FILE, SCORED_FILE
 from agentc.resources import install_command
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ it alone and is in no file. A repository that is made is private unless --public
 _ENDINGS = frozenset({".json", ".safetensors", ".jinja", ".txt", ".model", ".py"})
 """Of files that a checkpoint is loaded from."""
 _GIT_S = 30.0
-_OF_THE_RUN = frozenset({"run.json", "agentc_log_probs.json"})
+_OF_THE_RUN = frozenset({RUN_FILE, SCORED_FILE})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +168,7 @@ def _evaluations(
         rollouts = [jobs[each] for each in job["inputs"].get("rollouts", ()) if each in jobs]
         by_it = any(model in rollout["inputs"].get("policy", ()) for rollout in rollouts)
         if job["produces"] == "Metrics" and by_it and layout.is_published(name):
-            metrics = json.loads((layout.data(name) / "metrics.json").read_text("utf-8"))
+            metrics = json.loads((layout.data(name) / METRICS_FILE).read_text("utf-8"))
             found.append(CardEvaluation(stage=str(job["id"]), metrics=metrics))
     return tuple(found)
 

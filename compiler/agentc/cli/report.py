@@ -21,6 +21,7 @@ from agentc.cli.arguments import (
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.parser import Command, add_store_argument
 from agentc.exit_codes import EXIT_CLAIM, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC
+from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE, REPORT_PAGE
 from agentc.result_tables import FORMATS, TABLES_FILE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
@@ -63,7 +64,7 @@ def _report(arguments: argparse.Namespace) -> int:
         return _fail(
             f"the plan of {name} has no report: no backend for reports is installed", EXIT_NOT_FOUND
         )
-    page = layout.data(f"{job['kind']}/{job['key']}") / "index.html"
+    page = layout.data(f"{job['kind']}/{job['key']}") / REPORT_PAGE
     if not page.is_file():
         published = [j for j in work.present if j is not job]
         if not published:
@@ -154,8 +155,8 @@ def _render_partial(
         "out": str(home / "data"),
         "work": str(home / "work"),
         "logs": str(home / "logs"),
-        "facts": str(home / "facts.json"),
-        "progress": str(home / "progress.json"),
+        "facts": str(home / FACTS_FILE),
+        "progress": str(home / PROGRESS_FILE),
     }
     file.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
     try:
@@ -181,7 +182,7 @@ def _render_partial(
     )
     if done.returncode != 0:
         raise _RenderError(done.stderr.strip() or f"its program exited with {done.returncode}")
-    return home / "data" / "index.html"
+    return home / "data" / REPORT_PAGE
 
 
 def _missing(

@@ -14,6 +14,7 @@ from pathlib import Path
 from agentc.conformance.check import Fault, Skipped, demand
 from agentc.conformance.subject import BackendUnderTest
 from agentc.plan.job import Job
+from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE
 from agentc.program.job import DRY_RUN
 from agentc.runtime.software.environment import (
     SoftwareEnvironmentError,
@@ -119,8 +120,8 @@ def _job_file(job: Job, folder: Path) -> dict[str, object]:
         "out": str(folder / "data"),
         "work": str(folder / "work"),
         "logs": str(folder / "logs"),
-        "facts": str(folder / "facts.json"),
-        "progress": str(folder / "progress.json"),
+        "facts": str(folder / FACTS_FILE),
+        "progress": str(folder / PROGRESS_FILE),
         "leases": leases,
     }
 

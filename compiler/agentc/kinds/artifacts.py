@@ -7,6 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentc.program.artifact_files import (
+    CANDIDATES_FILE,
+    EPISODES_FILE,
+    PAIRS_FILE,
+    PRIVILEGED_FILE,
+    ROWS_FILE,
+    SCORES_FILE,
+    TRAJECTORIES_FILE,
+    TREES_FILE,
+    TURNS_FILE,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactType:
@@ -35,45 +47,45 @@ CHECKPOINT = ArtifactType(
 TRAJECTORIES = ArtifactType(
     name="Trajectories",
     schema_version=1,
-    rows="trajectories.jsonl",
+    rows=TRAJECTORIES_FILE,
     doc="Episodes by an expert or by a policy: messages, reward, how they ended.",
 )
 SFT_DATASET = ArtifactType(
     name="SFTDataset",
     schema_version=1,
-    rows="rows.jsonl",
+    rows=ROWS_FILE,
     doc="Conversations to imitate; a reply may be marked as not to be trained.",
 )
 SEARCH_TREES = ArtifactType(
     name="SearchTrees",
     schema_version=1,
-    rows="trees.jsonl",
+    rows=TREES_FILE,
     doc="One search tree for each task, or for each prefix that trees begin behind; a node holds "
     "only what it adds to its parent.",
 )
 PREFERENCE_PAIRS = ArtifactType(
     name="PreferencePairs",
     schema_version=1,
-    rows="pairs.jsonl",
+    rows=PAIRS_FILE,
     doc="A prompt with a chosen and a rejected continuation, each of one or more turns.",
 )
 CANDIDATES = ArtifactType(
     name="Candidates",
     schema_version=1,
-    rows="candidates.jsonl",
+    rows=CANDIDATES_FILE,
     doc="Turns of episodes, each with several replies that a policy might have given, and what the "
     "policy made of their tokens.",
 )
 CANDIDATE_SCORES = ArtifactType(
     name="CandidateScores",
     schema_version=1,
-    rows="scores.jsonl",
+    rows=SCORES_FILE,
     doc="The log-probabilities that a model gives the candidates of turns; of a job inside `rank`.",
 )
 REWARDED_TURNS = ArtifactType(
     name="RewardedTurns",
     schema_version=1,
-    rows="turns.jsonl",
+    rows=TURNS_FILE,
     doc="The same turns with an advantage of each candidate.",
 )
 METRICS = ArtifactType(
@@ -104,7 +116,7 @@ REPORT = ArtifactType(
 PRIVILEGED_INFORMATION = ArtifactType(
     name="PrivilegedInformation",
     schema_version=1,
-    rows="privileged.jsonl",
+    rows=PRIVILEGED_FILE,
     doc="What is known of each task while training and never shown to whoever acts, such as its "
     "solution; for critics alone.",
     meant_for="hidden texts are for a critic alone, for no model that acts: name this stage as "
@@ -140,7 +152,7 @@ TEXT_ENCODER = ArtifactType(
 POLICY_RUN = ArtifactType(
     name="PolicyRun",
     schema_version=1,
-    rows="episodes.jsonl",
+    rows=EPISODES_FILE,
     doc="The policy at the end of a run of RL, as a Checkpoint, and beside it run.json, "
     "curve.jsonl, its episodes and its critic.",
     extends=CHECKPOINT,
@@ -155,7 +167,7 @@ FOLDER = ArtifactType(
 TASK_SCORES = ArtifactType(
     name="TaskScores",
     schema_version=1,
-    rows="scores.jsonl",
+    rows=SCORES_FILE,
     doc="A score for each attempt at a task, by a script or an evaluator of others; of a job "
     "inside `script` or `benchmark`, which makes Metrics of them.",
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentc.plan.work import Document, object_of
+from agentc.program.artifact_files import VERDICTS_FILE
 from agentc.runtime.health import verdict_words
 from agentc.runtime.store.layout import StoreLayout
 from agentc.text import wrapped
@@ -30,7 +31,7 @@ def find_verdicts(document: Document, layout: StoreLayout) -> Mapping[str, Any] 
     for job in document["jobs"]:
         if job["produces"] == "Verdicts" and layout.is_published(name := object_of(job)):
             try:
-                value = json.loads((layout.data(name) / "claims.json").read_text("utf-8"))
+                value = json.loads((layout.data(name) / VERDICTS_FILE).read_text("utf-8"))
             except (OSError, ValueError):
                 return None
             return value if isinstance(value, dict) else None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentc.plan.work import Document, object_of
+from agentc.program.artifact_files import PROGRESS_FILE
 from agentc.program.job import read_json
 from agentc.run.slurm_records import (
     NOTHING,
@@ -188,7 +189,7 @@ class Observer:
             message = full or "its wrapper was killed"
         began = self._began.setdefault(job_id, written)
         nothing: tuple[dict[str, Any], float] = ({}, 0.0)
-        found = read_dated(staging / "progress.json") if state == "running" else nothing
+        found = read_dated(staging / PROGRESS_FILE) if state == "running" else nothing
         progress, dated = found if found[1] >= self._since else nothing
         warnings = tuple(progress.get("warnings") or ())
         self._warn(job_id, warnings)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.plan.work import Document, object_of
+from agentc.program.artifact_files import COMPARISON_FILE, METRICS_FILE, REPORT_PAGE
 from agentc.program.job import read_json
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
@@ -123,10 +124,10 @@ def tables(document: Document, layout: StoreLayout, width: int | None = None) ->
             found = read_json(layout.data(name) / _SWEEP)["tables"]
             sweeps += [_sweep(table, width) for table in found]
         if job["produces"] == "Comparison" and layout.is_published(name):
-            value = read_json(layout.data(name) / "comparison.json")
+            value = read_json(layout.data(name) / COMPARISON_FILE)
             comparisons.append(_comparison(str(job["stage"]), value, width))
         elif job["produces"] == "Metrics" and layout.is_published(name):
-            metrics.append((str(job["stage"]), read_json(layout.data(name) / "metrics.json")))
+            metrics.append((str(job["stage"]), read_json(layout.data(name) / METRICS_FILE)))
     if sweeps:
         return "\n\n".join([*sweeps, _EACH]) if comparisons else "\n\n".join(sweeps)
     if comparisons:
@@ -148,7 +149,7 @@ def report_path(document: Document, layout: StoreLayout) -> Path | None:
     """The page of the plan's report, when it exists."""
     for job in reversed(document["jobs"]):
         if job["produces"] == "Report":
-            page = layout.data(object_of(job)) / "index.html"
+            page = layout.data(object_of(job)) / REPORT_PAGE
             if page.exists():
                 return page
     return None

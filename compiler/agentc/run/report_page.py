@@ -21,6 +21,7 @@ from pathlib import Path
 from agentc.cost.outcomes import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.stage_names import cell_in
 from agentc.plan.work import Document, Work, object_of
+from agentc.program.artifact_files import REPORT_PAGE
 from agentc.program.job import read_json
 from agentc.result_tables import TABLES_FILE
 from agentc.run.outcome import report_path
@@ -108,7 +109,7 @@ def _spec_text(document: Document, layout: StoreLayout) -> str:
 
 _END = "</main>"
 _HEADER_END = "</header>"
-_APART = {"index.html", "sweep.json", TABLES_FILE}
+_APART = {REPORT_PAGE, "sweep.json", TABLES_FILE}
 """What a page does not refer to; it can be shown from another place without them."""
 _NAVIGATION = "</nav>"
 _NOTE = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentc.placement.precedence import retries_of
 from agentc.plan.work import Work, object_of
+from agentc.program.artifact_files import PROGRESS_FILE
 from agentc.program.job import read_json
 from agentc.run.slurm_records import SlurmEnding, write_ending
 from agentc.runtime.machine.slurm_nodes import is_away
@@ -274,7 +275,7 @@ def _done(layout: StoreLayout, name: str) -> float:
     if layout.is_published(name):
         return float("inf")
     try:
-        return float(read_json(layout.staging(name) / "progress.json")["done"])
+        return float(read_json(layout.staging(name) / PROGRESS_FILE)["done"])
     except (ValueError, KeyError, TypeError):
         return 0.0
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentc.plan.stage_names import matching_names, without_cell
 from agentc.plan.work import Document, object_of
+from agentc.program.artifact_files import METRICS_FILE
 from agentc.runtime.store.layout import StoreLayout
 
 
@@ -50,7 +51,7 @@ def _means(measured: Measured, metric: str, layout: StoreLayout) -> Iterator[flo
         if not layout.is_published(name):
             yield None
             continue
-        text = (layout.data(name) / "metrics.json").read_text(encoding="utf-8")
+        text = (layout.data(name) / METRICS_FILE).read_text(encoding="utf-8")
         metrics: dict[str, Any] = json.loads(text)
         score = metrics.get(metric) or (metrics.get("asked") or {}).get(metric) or {}
         mean = score.get("mean")

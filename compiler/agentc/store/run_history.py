@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import REPORT_PAGE
 from agentc.runtime.store import object_lock
 from agentc.runtime.store.file_system import now_at, refresh
 from agentc.runtime.store.layout import StoreLayout
@@ -243,7 +244,7 @@ def reports_of(layout: StoreLayout, names: Collection[str]) -> list[tuple[Path, 
     pages = [
         (page, True)
         for name in sorted(names)
-        if (page := layout.data(name) / "index.html").is_file()
+        if (page := layout.data(name) / REPORT_PAGE).is_file()
     ]
     for _, folder in run_folders(layout):
         with suppress(OSError, ValueError, AttributeError):

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.backends.conftest import write_job
 
+from agentc.program.artifact_files import SCORED_FILE
 from agentc.program.job import Job
 from agentc_backends.data.chat.formats import Message
 from agentc_backends.data.chat.rows import Side
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.checkpoint import companion_files
 from agentc_backends.data.models.scored_rows import (
-    SCORED_FILE,
     EncodedPrompt,
     ScoredRow,
     ScoredRows,

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from agentc.program.artifact_files import SCORED_FILE
+
 pytest.importorskip("torch")
 
 import torch
@@ -36,7 +38,7 @@ from agentc_backends.agents.common.agreement import LARGEST_MEAN, compare_with_t
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.clients.leases import chat_client
 from agentc_backends.data.models import job_path
-from agentc_backends.data.models.scored_rows import SCORED_FILE, read_scored_rows
+from agentc_backends.data.models.scored_rows import read_scored_rows
 
 SERVER = "agentc_backends.servers.transformers.job_serve"
 DECODE = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 8, "stop": []}

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from agentc.program.artifact_files import SCORED_FILE
+
 pytest.importorskip("torch")
 
 from tests.support.training_job import with_lost_gradient
@@ -31,7 +33,6 @@ from tests.torch.trl.programs import run_program
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.data.models.checkpoint import CheckpointError, require_lora_targets
-from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 CHECKPOINT_FILES = {
     "agentc_chat.json",

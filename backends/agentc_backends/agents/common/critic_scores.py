@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from agentc.program.artifact_files import CRITIC_FILE
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.prompts import Message
 from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
@@ -41,7 +42,6 @@ class CandidatePrompt:
 
 
 PromptContext: TypeAlias = Literal["history", "privileged"]
-_CRITIC = "agentc_critic.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CriticNotes:
 def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
     """The notes of a CriticCheckpoint. Raises FatalError where it is of another kind than the job
     ranks with: one with a `head`, or one that a server can tell the log-probabilities of."""
-    notes = json.loads((folder / _CRITIC).read_text(encoding="utf-8"))
+    notes = json.loads((folder / CRITIC_FILE).read_text(encoding="utf-8"))
     if notes["parameterisation"] != ("value_head" if head else "log_ratio"):
         raise FatalError(
             f"the critic's parameterisation is {notes['parameterisation']}: "

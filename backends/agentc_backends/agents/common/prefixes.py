@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agentc.program.artifact_files import TRAJECTORIES_FILE, TREES_FILE
 from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.seeds import draw_length
@@ -320,5 +321,5 @@ def prefix_facts(rows: Sequence[Row], given: Callable[[Row], int]) -> dict[str, 
 
 
 def _sources(folder: Path) -> list[Row]:
-    names = ("trajectories.jsonl", "trees.jsonl")
+    names = (TRAJECTORIES_FILE, TREES_FILE)
     return read_rows(next(folder / name for name in names if (folder / name).exists()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
+from agentc.program.artifact_files import METRICS_FILE, TRAJECTORIES_FILE
 from agentc.program.job import load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import (
     ExtraMetrics,
@@ -25,7 +26,7 @@ def main() -> int:
     }
     asked = ExtraMetrics.of(config)
     config.assert_all_read()
-    rows = read_rows(job.input("rollouts") / "trajectories.jsonl")
+    rows = read_rows(job.input("rollouts") / TRAJECTORIES_FILE)
     try:
         metrics = measure(rows, confidence, asked=asked, **about)
     except ValueError as error:
@@ -35,7 +36,7 @@ def main() -> int:
     if unproved:
         metrics["unproved"] = dict(sorted(unproved.items()))
         job.facts(unproved=metrics["unproved"])
-    write_json(job.out / "metrics.json", metrics)
+    write_json(job.out / METRICS_FILE, metrics)
     reward, success = metrics["reward"]["mean"], metrics["success"]["mean"]
     job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])
     job.progress(len(rows), len(rows), "episodes", force=True, reward=reward, success=success)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentc.program.artifact_files import TRAJECTORIES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, connect
 from agentc_backends.agents.common.episode import (
@@ -60,7 +61,7 @@ async def collect(job: Job) -> None:
             f"every one of {len(attempts)} plans needs more than max_turns = {max_turns} turns; "
             "raise it, or narrow the environment's tasks"
         )
-    write_rows(job.out / "trajectories.jsonl", rows)
+    write_rows(job.out / TRAJECTORIES_FILE, rows)
 
 
 async def _replay_all(

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from agentc.program.artifact_files import METRICS_FILE, TRAJECTORIES_FILE, TREES_FILE
 from agentc.program.job import Job, load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import ExtraMetrics, measure, report_extra_metrics
 
@@ -38,7 +39,7 @@ def main() -> int:
     except ValueError as error:
         print(f"measure: {error}", file=sys.stderr)
         return 1
-    write_json(job.out / "metrics.json", metrics)
+    write_json(job.out / METRICS_FILE, metrics)
     reward, success = metrics["reward"]["mean"], metrics["success"]["mean"]
     job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])
     job.progress(len(episodes), len(episodes), "episodes", force=True, reward=reward)
@@ -51,9 +52,9 @@ def _episodes(job: Job) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The rows to measure, and what is known of how they came about."""
     config, folder = job.config, job.input("of")
     answer, succeeds = config["answer"], config["success"]
-    trees = folder / "trees.jsonl"
+    trees = folder / TREES_FILE
     if not trees.exists():
-        return read_rows(folder / "trajectories.jsonl"), {}
+        return read_rows(folder / TRAJECTORIES_FILE), {}
     rows = read_rows(trees)
     samples = sum(row["budget"]["samples"] for row in rows)
     job.facts(trees=len(rows), samples=samples)

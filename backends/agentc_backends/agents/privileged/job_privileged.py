@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import PRIVILEGED_FILE
 from agentc.program.job import Job
 from agentc_backends.agents.common.episode import split_tasks
 from agentc_backends.agents.common.failures import FatalError
@@ -42,7 +43,7 @@ async def collect(job: Job) -> None:
         await environment.close_connections()
     sizes = [len(row["text"]) for row in rows]
     job.facts(texts=len(rows), characters=sum(sizes), longest_text=max(sizes))
-    write_private(job.out / "privileged.jsonl", rows)
+    write_private(job.out / PRIVILEGED_FILE, rows)
 
 
 def _row(task: str, split: str, told: dict[str, str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from agentc.program.artifact_files import CANDIDATES_FILE, SCORES_FILE
 from agentc.program.job import Job, each_row
 from agentc_backends.agents.common.critic_scores import Row, critic_prompts, read_critic
 from agentc_backends.agents.common.journal import stored_rows
@@ -22,7 +23,7 @@ async def rank(job: Job) -> None:
     """Score every candidate with the critic and write turns.jsonl."""
     span = job.config["span"]
     job.config.assert_all_read()
-    turns = stored_rows(job.input("candidates") / "candidates.jsonl")
+    turns = stored_rows(job.input("candidates") / CANDIDATES_FILE)
     critic = read_critic(job.input("critic"))
     shown = critic_prompts(critic, job.inputs("privileged"))
     scores = await score_turns(job, turns, shown, span)
@@ -41,7 +42,7 @@ def _reference(job: Job) -> Callable[[Row], Row]:
     folders = job.inputs("scores")
     if not folders:
         return sampler_scores
-    found = {row["id"]: row for row in each_row(folders[0] / "scores.jsonl")}
+    found = {row["id"]: row for row in each_row(folders[0] / SCORES_FILE)}
     return lambda turn: found[turn["id"]]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.program.artifact_files import CANDIDATES_FILE, SCORES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.critic_scores import candidate_prompts, read_critic
 from agentc_backends.agents.common.journal import stored_rows
@@ -20,12 +21,12 @@ async def score(job: Job) -> None:
     """Score every candidate and write scores.jsonl."""
     sees, span = job.config["context"], job.config["span"]
     job.config.assert_all_read()
-    turns = stored_rows(job.input("candidates") / "candidates.jsonl")
+    turns = stored_rows(job.input("candidates") / CANDIDATES_FILE)
     critic = read_critic(job.input("critic")) if sees == "privileged" else None
     shown = candidate_prompts(sees, critic, job.inputs("privileged"))
     rows = await score_turns(job, turns, shown, span)
     write_rows(
-        job.out / "scores.jsonl",
+        job.out / SCORES_FILE,
         [{name: value for name, value in row.items() if name != "error"} for row in rows],
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentc.program.artifact_files import CANDIDATES_FILE
 from agentc.program.job import Job
 from agentc_backends.agents.common.critic_scores import CandidatePrompt, critic_prompts, read_critic
 from agentc_backends.agents.common.failures import OutOfTimeError
@@ -37,7 +38,7 @@ async def rank(job: Job) -> None:
     """Have the head say what every candidate is worth and write turns.jsonl."""
     job.config.assert_all_read()
     device = job_device(job)
-    turns = stored_rows(job.input("candidates") / "candidates.jsonl")
+    turns = stored_rows(job.input("candidates") / CANDIDATES_FILE)
     critic = read_critic(job.input("critic"), head=True)
     shown = critic_prompts(critic, job.inputs("privileged"))
     settle_libraries()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import Any, TypeAlias
 
+from agentc.program.artifact_files import TURNS_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.critic_scores import Normalisation, advantage
 from agentc_backends.agents.common.failures import FatalError
@@ -31,7 +32,7 @@ def write_ranked_turns(job: Job, rewarded: Iterable[dict[str, Any]]) -> None:
                 places.extend(_rank_of_taken(turn))
             yield turn
 
-    write_rows(job.out / "turns.jsonl", counted())
+    write_rows(job.out / TURNS_FILE, counted())
     if not spreads:
         raise FatalError(
             f"not one of {rows} turns could be ranked: their prompts are longer than the "

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from agentc.program.artifact_files import TRAJECTORIES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.connect import ChatPolicy
 from agentc_backends.agents.common.episode import (
@@ -208,7 +209,7 @@ def _publish(job: Job, rows: Sequence[Row], *, keeps_all: bool) -> None:
             f"{first['id']}: {REASONS[why['reason']]} ({why['detail']}). docs/harnesses.md says "
             "what that means; `evaluate` needs no proof"
         )
-    write_rows(job.out / "trajectories.jsonl", kept)
+    write_rows(job.out / TRAJECTORIES_FILE, kept)
     write_rows(
         job.out / REFUSED,
         [

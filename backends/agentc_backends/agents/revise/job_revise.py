@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
+from agentc.program.artifact_files import ROWS_FILE, TREES_FILE
 from agentc.program.job import Job, JobConfig, read_rows, write_json, write_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy, lost_server
 from agentc_backends.agents.common.failures import ErrorBudgetError
@@ -43,7 +44,7 @@ async def revise(job: Job) -> None:
     job.config.assert_all_read()
     counts = RevisionCounts()
     trees, counts.trees_broken = read_trees(
-        [read_rows(folder / "trees.jsonl") for folder in job.inputs("trees")]
+        [read_rows(folder / TREES_FILE) for folder in job.inputs("trees")]
     )
     counts.trees = len(trees)
     counts.leaves = sum(len(tree.leaves) for tree in trees)
@@ -62,7 +63,7 @@ async def revise(job: Job) -> None:
     print("revise:", ", ".join(f"{name} {value}" for name, value in facts.items()))
     if not rows:
         raise ReviseError(_nothing(trees, rules, counts))
-    write_rows(job.out / "rows.jsonl", rows)
+    write_rows(job.out / ROWS_FILE, rows)
     job.progress(len(rows), len(rows), "rows", force=True)
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
+from agentc.program.artifact_files import TRAJECTORIES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import Servers, connect
@@ -73,7 +74,7 @@ async def roll_out(job: Job) -> None:
         rows = await _play_all(job, play_one, attempts, servers)
         if candidates > 1:
             job.facts(**choice_facts(rows, candidates))
-    write_rows(job.out / "trajectories.jsonl", rows)
+    write_rows(job.out / TRAJECTORIES_FILE, rows)
 
 
 async def _play_all(

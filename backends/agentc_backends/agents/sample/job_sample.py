@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
+from agentc.program.artifact_files import CANDIDATES_FILE, TRAJECTORIES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
@@ -43,7 +44,7 @@ async def sample(job: Job) -> None:
     decode = job.config["decode"]
     rules = job.config.read_as(SampleRules)
     job.config.assert_all_read()
-    rows = [stored_rows(path / "trajectories.jsonl") for path in job.inputs("rollouts")]
+    rows = [stored_rows(path / TRAJECTORIES_FILE) for path in job.inputs("rollouts")]
     turns, counts = draw_turns(rows, rules)
     if not turns:
         raise FatalError(
@@ -55,7 +56,7 @@ async def sample(job: Job) -> None:
         await compare_with_trainer(job, policy)
         with Journal(job.work / "turns.jsonl", ("id",)) as journal:
             made = await _draw_all(job, rules, turns, counts, policy, journal)
-    write_rows(job.out / "candidates.jsonl", map(_published, made))
+    write_rows(job.out / CANDIDATES_FILE, map(_published, made))
 
 
 async def _draw_all(

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentc.program.artifact_files import TREES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import Servers, connect
@@ -46,7 +47,7 @@ async def search(job: Job) -> None:
         await compare_with_trainer(job, servers.policy)
         with Journal(job.work / "trees.jsonl", ("id",)) as journal:
             rows = await _grow_all(job, episode, rules, how, roots, journal, servers)
-    write_rows(job.out / "trees.jsonl", rows)
+    write_rows(job.out / TREES_FILE, rows)
 
 
 def _roots(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agentc.program.artifact_files import PRIVILEGED_FILE
 from agentc.program.job import read_rows
 from agentc_backends.data.chat.formats import RowsError
 
@@ -25,7 +26,7 @@ class HiddenTexts:
         self._template = template
         self._texts: dict[str, str] = {}
         for folder in folders:
-            for row in read_rows(folder / "privileged.jsonl"):
+            for row in read_rows(folder / PRIVILEGED_FILE):
                 if self._texts.setdefault(row["task_id"], row["text"]) != row["text"]:
                     raise RowsError(f"two hidden texts of the task {row['task_id']}")
 

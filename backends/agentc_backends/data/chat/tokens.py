@@ -17,6 +17,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import CHAT_FILE
 from agentc_backends.data.chat.chat_template import ChatTemplate, RenderedTurn, text_of
 from agentc_backends.data.chat.formats import (
     ChatFormat,
@@ -34,9 +35,6 @@ from agentc_backends.data.chat.tool_calls import (
     request_of,
     require_readable,
 )
-
-CHAT_FILE = "agentc_chat.json"
-"""Beside a checkpoint's weights: `{"chat_format": name}`."""
 
 
 @dataclass(frozen=True, slots=True)

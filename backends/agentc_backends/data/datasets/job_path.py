@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE
 from agentc.program.job import Job, load_job, write_rows
 from agentc.runtime.store.digests import content_digest
 from agentc_backends.data.datasets.conversations import ReadRules, rows_of
@@ -48,7 +49,7 @@ def take(job: Job) -> None:
 def write_conversations(source: Path, file: str, rules: ReadRules, job: Job) -> None:
     """Write rows.jsonl, or pairs.jsonl of preferences, and the facts. Raises DatasetError."""
     rows, counts = rows_of(read_records(source), file, rules)
-    name = "pairs.jsonl" if rules.format == "preference" else "rows.jsonl"
+    name = PAIRS_FILE if rules.format == "preference" else ROWS_FILE
     write_rows(job.out / name, rows)
     facts = counts.facts(rows)
     job.facts(**facts)

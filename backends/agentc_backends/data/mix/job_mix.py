@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agentc.program.artifact_files import ROWS_FILE, TRAJECTORIES_FILE
 from agentc.program.job import load_job, read_rows, write_rows
 from agentc_backends.data.chat.selection import best_of_tasks
 
@@ -29,7 +30,7 @@ def main() -> int:
         return 1
     job.facts(**facts)
     print("mix:", ", ".join(f"{name} {value}" for name, value in facts.items()))
-    write_rows(job.out / "rows.jsonl", rows)
+    write_rows(job.out / ROWS_FILE, rows)
     job.progress(len(rows), len(rows), "rows", force=True)
     return 0
 
@@ -37,7 +38,7 @@ def main() -> int:
 def _rows(folder: Path) -> list[dict[str, Any]]:
     return [
         row
-        for name in ("trajectories.jsonl", "rows.jsonl")
+        for name in (TRAJECTORIES_FILE, ROWS_FILE)
         if (folder / name).exists()
         for row in read_rows(folder / name)
     ]

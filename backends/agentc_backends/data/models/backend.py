@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
 from agentc.kinds.field import Json
-from agentc_backends.data.models.scored_rows import SCORED_FILE
+from agentc.program.artifact_files import SCORED_FILE
 from agentc_backends.data.models.sources import REMOTE_CODE, from_directory, from_hub
 from agentc_backends.software import TORCH, VISION
 

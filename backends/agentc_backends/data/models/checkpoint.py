@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import CHAT_FILE, SCORED_FILE
 from agentc.runtime.model_folder.config import quantisation_of
 from agentc.runtime.model_folder.folder import (
     LANGUAGE_MODEL,
@@ -21,13 +22,7 @@ from agentc.runtime.model_folder.folder import (
 from agentc.runtime.model_folder.lora_targets import target_faults
 from agentc.runtime.model_folder.weights import GGUF, PICKLES
 from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens
-from agentc_backends.data.chat.tokens import (
-    CHAT_FILE,
-    Encoder,
-    ends_of_model,
-    require_tokens,
-)
-from agentc_backends.data.models.scored_rows import SCORED_FILE
+from agentc_backends.data.chat.tokens import Encoder, ends_of_model, require_tokens
 
 WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json")
 _OTHER_WEIGHTS = (*PICKLES, GGUF)

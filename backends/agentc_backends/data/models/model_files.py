@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentc.program.artifact_files import SCORED_FILE
 from agentc.program.job import Job
 from agentc.runtime.model_folder.folder import ModelFolder, Needs
 from agentc_backends.data.models.checkpoint import (
@@ -17,7 +18,6 @@ from agentc_backends.data.models.checkpoint import (
     settle_chat_format,
     settle_tokenizer,
 )
-from agentc_backends.data.models.scored_rows import SCORED_FILE
 
 MODEL_FILES = (
     "config.json",

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-SCORED_FILE = "agentc_log_probs.json"
+from agentc.program.artifact_files import SCORED_FILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-HEAD_FILE = "value_head.safetensors"
+from agentc.program.artifact_files import VALUE_HEAD_FILE
+
 HEAD = "value_head"
 """The name by which a model that is trained has its head."""
 _STD = 0.02
@@ -31,7 +32,7 @@ def write_head(directory: Path, head: Any) -> None:
     from safetensors.torch import save_file
 
     tensors = {name: each.detach().float().cpu() for name, each in head.state_dict().items()}
-    save_file(tensors, str(directory / HEAD_FILE), metadata={"format": "pt"})
+    save_file(tensors, str(directory / VALUE_HEAD_FILE), metadata={"format": "pt"})
 
 
 def read_head(directory: Path) -> Any:
@@ -39,7 +40,7 @@ def read_head(directory: Path) -> Any:
     import torch
     from safetensors.torch import load_file
 
-    tensors = load_file(str(directory / HEAD_FILE))
+    tensors = load_file(str(directory / VALUE_HEAD_FILE))
     head = torch.nn.Linear(tensors["weight"].shape[1], 1, dtype=torch.float32)
     head.load_state_dict(tensors)
     return head

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import ROWS_FILE, TRAJECTORIES_FILE
 from agentc.program.job import read_rows
 from agentc_backends.data.chat.formats import ChatFormat, Message
 from agentc_backends.data.chat.tool_calls import in_plain_text
@@ -22,7 +23,7 @@ def corpus_messages(directories: Sequence[Path]) -> list[Sequence[Message]]:
     generated, thoughts that later turns do not see (`raw`) included."""
     found: list[Sequence[Message]] = []
     for directory in directories:
-        for name in ("trajectories.jsonl", "rows.jsonl"):
+        for name in (TRAJECTORIES_FILE, ROWS_FILE):
             path = directory / name
             if path.exists():
                 found += [_whole(row["messages"]) for row in read_rows(path)]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE, TRAJECTORIES_FILE
 from agentc.program.job import load_job, read_rows, write_rows
 from agentc_backends.data.pair.contrast import build_pairs
 from agentc_backends.data.pair.trajectories import PairError, PairRules
@@ -54,7 +55,7 @@ def main() -> int:
             "conversation, so that replies are trained behind a context that they were not made "
             "in. `on_overflow: end`, or a longer max_model_len of the server, would avoid that"
         )
-    write_rows(job.out / "pairs.jsonl", pairs)
+    write_rows(job.out / PAIRS_FILE, pairs)
     job.progress(len(pairs), len(pairs), "pairs", force=True)
     return 0
 
@@ -70,7 +71,7 @@ def _first_task(inputs: Sequence[Sequence[Mapping[str, object]]]) -> str:
 
 def _rows(folder: Path) -> list[dict[str, object]]:
     """Trajectories, or conversations of a data set."""
-    names = [name for name in ("trajectories.jsonl", "rows.jsonl") if (folder / name).exists()]
+    names = [name for name in (TRAJECTORIES_FILE, ROWS_FILE) if (folder / name).exists()]
     return [row for name in names for row in read_rows(folder / name)]
 
 

@@ -11,9 +11,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
 from agentc.program.job import load_job
 
-_OF_THE_RUN = ("run.json", "curve.jsonl", "episodes.jsonl", "evaluations.jsonl")
+_OF_THE_RUN = (RUN_FILE, CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE)
 
 
 def main() -> int:
@@ -22,7 +23,7 @@ def main() -> int:
     run = job.input("run")
     at: int | None = job.config["at"]
     job.config.assert_all_read()
-    told = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    told = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
     folder = run
     if at is not None and at != told["iterations"]:
         folder = run / "checkpoints" / str(at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.program.artifact_files import PAIRS_FILE, TURNS_FILE
 from agentc.program.job import each_row, load_job, write_rows
 from agentc_backends.data.ranked.pairs import RankedRules, ranked_pairs
 
@@ -19,7 +20,7 @@ def main() -> int:
     on_empty = job.config.get("on_empty", "error")
     job.config.assert_all_read()
     # One at a time: their candidates' tokens are many times what is kept of them.
-    turns = (row for folder in job.inputs("turns") for row in each_row(folder / "turns.jsonl"))
+    turns = (row for folder in job.inputs("turns") for row in each_row(folder / TURNS_FILE))
     pairs, counts = ranked_pairs(turns, rules)
     facts = counts.facts(len(pairs))
     job.facts(**facts)
@@ -38,7 +39,7 @@ def main() -> int:
             f"({', '.join(f'{name} {n}' for name, n in sorted(counts.dropped.items()) if n)}): the "
             "policy repeats itself; more candidates or a higher temperature would give other ones"
         )
-    write_rows(job.out / "pairs.jsonl", pairs)
+    write_rows(job.out / PAIRS_FILE, pairs)
     job.progress(len(pairs), len(pairs), "pairs", force=True)
     return 0
 

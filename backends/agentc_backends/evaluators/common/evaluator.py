@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentc.program.artifact_files import SCORES_FILE
 from agentc.program.child import die_with_parent
 from agentc.program.job import Job, load_job, write_json, write_rows
 from agentc_backends.clients.leases import token_of
@@ -98,7 +99,7 @@ def write_evaluation(job: Job, found: EvaluatorResult, success_at: float | None)
         }
         for sample in found.samples
     ]
-    write_rows(job.out / "scores.jsonl", rows)
+    write_rows(job.out / SCORES_FILE, rows)
     write_json(
         job.out / ABOUT,
         {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.program.artifact_files import METRICS_FILE, SCORES_FILE
 from agentc.program.job import load_job, read_json, read_rows, write_json
 from agentc_backends.evaluators.common.evaluator import ABOUT
 from agentc_backends.scripts.stage.job_metrics import metrics_of
@@ -21,7 +22,7 @@ def main() -> int:
     folder = job.input("scores")
     about = read_json(folder / ABOUT)
     tasks = ", ".join(about["tasks"])
-    metrics = metrics_of(read_rows(folder / "scores.jsonl"), tasks, confidence, bounds)
+    metrics = metrics_of(read_rows(folder / SCORES_FILE), tasks, confidence, bounds)
     metrics |= {
         "environment": about["release"].partition(" ")[0],
         "split": tasks,
@@ -32,7 +33,7 @@ def main() -> int:
             "tasks": about["tasks"],
         },
     }
-    write_json(job.out / "metrics.json", metrics)
+    write_json(job.out / METRICS_FILE, metrics)
     reward, success = metrics["reward"]["mean"], metrics["success"]["mean"]
     job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])
     print(f"{about['metric']} {reward:.4f} over {metrics['n_tasks']} samples of {tasks}")

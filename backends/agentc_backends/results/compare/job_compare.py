@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.program.artifact_files import COMPARISON_FILE
 from agentc.program.job import load_job, write_json
 from agentc.runtime.health import is_unmoved
 from agentc_backends.results.compare.comparison import ComparisonError, compare, compare_revisions
@@ -34,7 +35,7 @@ def main() -> int:
     except ComparisonError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1
-    write_json(job.out / "comparison.json", comparison)
+    write_json(job.out / COMPARISON_FILE, comparison)
     unmoved = [
         row["name"]
         for row in comparison["rows"]

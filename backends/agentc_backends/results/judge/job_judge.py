@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
+from agentc.program.artifact_files import VERDICTS_FILE
 from agentc.program.job import load_job, write_json
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
@@ -28,7 +29,7 @@ def main() -> int:
         "power": rules.power,
         "scale": scale,
     }
-    write_json(job.out / "claims.json", document)
+    write_json(job.out / VERDICTS_FILE, document)
     counts = Counter(one["verdict"] for one in judged)
     job.facts(**{verdict.replace(" ", "_"): count for verdict, count in sorted(counts.items())})
     job.progress(len(judged), len(judged), "claims", force=True)

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE, STEP_LOG_FILE, TRAJECTORIES_FILE
+
 
 @dataclass(frozen=True)
 class ExperimentJob:
@@ -42,7 +44,7 @@ class ExperimentJob:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """Rows of a row artifact; empty for others."""
-        for name in ("trajectories.jsonl", "pairs.jsonl", "rows.jsonl"):
+        for name in (TRAJECTORIES_FILE, PAIRS_FILE, ROWS_FILE):
             path = self.folder / "data" / name
             if path.is_file():
                 return read_lines(path)
@@ -51,7 +53,7 @@ class ExperimentJob:
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
         """The training log: one line for each logged step."""
-        path = self.folder / "logs" / "steps.jsonl"
+        path = self.folder / "logs" / STEP_LOG_FILE
         return read_lines(path) if path.is_file() else []
 
     def document(self, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentc.program.artifact_files import CURVE_FILE, METRICS_FILE
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, read_lines
 from agentc_backends.results.report.drawings import PlotLine, line_chart
 from agentc_backends.results.report.evaluation_tables import pooled_mean, seed_axes
@@ -26,7 +27,7 @@ def learning_curves(collection: Collection) -> list[dict[str, Any]]:
     """
     evaluated: dict[str, dict[str, tuple[ExperimentJob, dict[str, Any]]]] = {}
     for node in collection.of_type("Metrics"):
-        metrics = node.document("metrics.json")
+        metrics = node.document(METRICS_FILE)
         policy = _policy(node, collection)
         if policy is not None:
             evaluated.setdefault(metrics["name"], {})[policy.object] = (node, metrics)
@@ -241,7 +242,7 @@ def _groups(collection: Collection, experiment: Mapping[str, Any]) -> dict[str, 
 
 
 def _curve_of(node: ExperimentJob) -> Curve:
-    return read_lines(node.folder / "data" / "curve.jsonl")
+    return read_lines(node.folder / "data" / CURVE_FILE)
 
 
 def _line(name: str, curves: Sequence[Curve], by: str) -> PlotLine:

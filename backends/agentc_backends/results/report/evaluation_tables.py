@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from agentc.program.artifact_files import COMPARISON_FILE, METRICS_FILE, VERDICTS_FILE
 from agentc.runtime.health import verdict_words
 from agentc_backends.agents.evaluate.episode_scores import best_of_rows
 from agentc_backends.results.report.collect import Collection, anchor
@@ -27,7 +28,7 @@ def evaluations(collection: Collection) -> list[dict[str, Any]]:
     """One table for each (environment, split), with one row for each evaluation on it."""
     tables: dict[str, list[dict[str, Any]]] = {}
     for node in collection.of_type("Metrics"):
-        metrics = node.document("metrics.json")
+        metrics = node.document(METRICS_FILE)
         asked = metrics.get("asked", {})
         scores = [(node.name, metrics["reward"], metrics["success"])]
         for k in metrics.get("best_of", ()):
@@ -65,7 +66,7 @@ def comparisons(collection: Collection) -> list[dict[str, Any]]:
     """The comparison.json of each comparison, with the scales of its marks."""
     found = []
     for node in collection.of_type("Comparison"):
-        document = node.document("comparison.json")
+        document = node.document(COMPARISON_FILE)
         rows = document["rows"]
         # Of revisions other scores stand in place of these.
         scores = document.get("scores", ["reward", "success"])
@@ -137,7 +138,7 @@ def sweep_tables(collection: Collection, experiment: Mapping[str, Any]) -> list[
     cells: Mapping[str, Mapping[str, Any]] = experiment.get("cells") or {}
     groups: dict[str, dict[tuple[str, str], _Row]] = {}
     for node in collection.of_type("Metrics"):
-        metrics = node.document("metrics.json")
+        metrics = node.document(METRICS_FILE)
         about = cells.get(node.name) or {"base": node.name, "cell": {}}
         cell = dict(about["cell"])
         apart = {axis: cell.pop(axis) for axis in seeds if axis in cell}
@@ -219,7 +220,7 @@ def _baseline(collection: Collection, cells: Mapping[str, Mapping[str, Any]]) ->
     """The stage that the comparisons of the sweep take as theirs, if they agree."""
     names = set()
     for node in collection.of_type("Comparison"):
-        document = node.document("comparison.json")
+        document = node.document(COMPARISON_FILE)
         if "scores" in document:
             continue  # of revisions
         name = str(document["baseline"])
@@ -239,7 +240,7 @@ def claim_tables(collection: Collection) -> list[dict[str, Any]]:
     """The claims.json of each judge, each claim with what its row shows."""
     found = []
     for node in collection.of_type("Verdicts"):
-        document = node.document("claims.json")
+        document = node.document(VERDICTS_FILE)
         rows = [_claim_row(claim) for claim in document["claims"]]
         counts: dict[str, int] = {}
         for row in rows:

@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Mapping
 from typing import Any
 
+from agentc.program.artifact_files import TURNS_FILE
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, iterate_lines
 
 
@@ -215,7 +216,7 @@ def hidden_texts(collection: Collection) -> list[dict[str, Any]]:
 def _examples(node: ExperimentJob) -> list[dict[str, Any]]:
     """The turns whose candidates the critic sets furthest apart, in the order of the rows. The
     file is read line by line: at a paper's scale it does not fit into memory."""
-    path = node.folder / "data" / "turns.jsonl"
+    path = node.folder / "data" / TURNS_FILE
     if not path.is_file():
         return []
     rows = (row for row in iterate_lines(path) if len(row.get("candidates") or ()) > 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.program.artifact_files import REPORT_PAGE
 from agentc.program.job import load_job, write_json
 from agentc.result_tables import TABLES_FILE, tables_text
 from agentc_backends.results.report.collect import collect
@@ -31,7 +32,7 @@ def main() -> int:
     page = render_page(
         collection, experiment, trajectories=trajectories, missing=missing, found=found
     )
-    path = job.out / "index.html"
+    path = job.out / REPORT_PAGE
     path.write_text(page, encoding="utf-8")
     (job.out / TABLES_FILE).write_text(tables_text(found), encoding="utf-8")
     if tables := sweep_tables(collection, experiment):

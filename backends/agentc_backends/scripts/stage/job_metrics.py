@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from agentc.program.artifact_files import METRICS_FILE, SCORES_FILE
 from agentc.program.job import load_job, read_rows, write_json
 from agentc_backends.agents.evaluate.metrics import mean_of
 
@@ -21,12 +22,12 @@ def main() -> int:
     config = job.config
     name, confidence, bounds = config["name"], config["confidence"], config["range"]
     config.assert_all_read()
-    rows = read_rows(job.input("scores") / "scores.jsonl")
+    rows = read_rows(job.input("scores") / SCORES_FILE)
     metrics = metrics_of(rows, name, confidence, bounds)
     if not metrics["n"]:
         print(f"{name}: none of {metrics['n_error']} rows has a score", file=sys.stderr)
         return 1
-    write_json(job.out / "metrics.json", metrics)
+    write_json(job.out / METRICS_FILE, metrics)
     reward, success = metrics["reward"]["mean"], metrics["success"]["mean"]
     job.facts(reward=reward, success=success, n=metrics["n"], n_error=metrics["n_error"])
     print(f"{name} {reward:.4f} over {metrics['n']} scores of {metrics['n_tasks']} tasks")

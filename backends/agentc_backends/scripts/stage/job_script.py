@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE, SCORES_FILE, TRAJECTORIES_FILE
 from agentc.program.child import die_with_parent
 from agentc.program.job import Job, each_row, load_job, read_json, write_json
 from agentc.program.seccomp import NoNetworkError, refusing_network
@@ -21,7 +22,7 @@ from agentc_backends.user_files.layout import write_files
 
 VARIABLE = "AGENTC_STAGE"
 """Holds the path of the JSON file that tells a script of its stage."""
-_ROWS = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "scores.jsonl")
+_ROWS = (TRAJECTORIES_FILE, ROWS_FILE, PAIRS_FILE, SCORES_FILE)
 
 
 def main() -> int:

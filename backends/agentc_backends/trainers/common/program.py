@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import SCORED_FILE, STEP_LOG_FILE
 from agentc.program.job import Job, load_job
 from agentc.runtime.machine.slurm_nodes import RendezvousError
 from agentc_backends.data.chat.formats import FormatError, NoRowsError, RowsError
@@ -24,7 +25,6 @@ from agentc_backends.data.models.checkpoint import (
     require_unquantised,
     settle_libraries,
 )
-from agentc_backends.data.models.scored_rows import SCORED_FILE
 from agentc_backends.job_device import NoGpuError, require_gpus
 from agentc_backends.trainers.common.checks import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.processes import (
@@ -106,7 +106,7 @@ def record_facts(
             del kept[name]
     job.facts(
         **kept,
-        **step_facts(job.logs / "steps.jsonl", max_grad_norm(job.config)),
+        **step_facts(job.logs / STEP_LOG_FILE, max_grad_norm(job.config)),
         **_compared(job),
         steps=steps,
         world_size=process_count() if processes is None else processes,

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE, TRAJECTORIES_FILE
 from agentc.program.job import Job, JobConfig, read_rows
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.selection import best_of_all, best_of_tasks
@@ -18,7 +19,7 @@ Row: TypeAlias = dict[str, Any]
 
 def pairs_to_compare(job: Job) -> list[Row]:
     """The pairs of a preference training. Raises RowsError."""
-    return _input_rows(job.inputs("data"), ("pairs.jsonl",))
+    return _input_rows(job.inputs("data"), (PAIRS_FILE,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def read_choice(config: JobConfig) -> RowChoice:
 def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, Any]]:
     """The rows of a supervised training, and how many were left out; see `select_rows`. Raises
     RowsError."""
-    names = ("trajectories.jsonl", "rows.jsonl", "pairs.jsonl")
+    names = (TRAJECTORIES_FILE, ROWS_FILE, PAIRS_FILE)
     rows = [_imitated(row) for row in _input_rows(job.inputs("data"), names)]
     return select_rows(rows, choice)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from agentc.program.artifact_files import STEP_LOG_FILE
 from agentc.program.job import Job, JobConfig, write_rows
 from agentc_backends.trainers.common.processes import first_process
 
@@ -23,7 +24,7 @@ class StepLog:
 
     def __init__(self, job: Job, done: int) -> None:
         self._job = job
-        self._path = job.logs / "steps.jsonl"
+        self._path = job.logs / STEP_LOG_FILE
         self._time = 0.0
         # As of this attempt's last line; before its first, how long the tokens took is not known.
         self._tokens: float | None = None

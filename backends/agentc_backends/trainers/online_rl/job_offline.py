@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
+from agentc.program.artifact_files import TRAJECTORIES_FILE
 from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
@@ -76,9 +77,7 @@ async def train(job: Job) -> None:
     model = load_policy(base)
     tokenizer = load_tokenizer(str(base))
     ends = ends_of(model, tokenizer)
-    rows = [
-        row for folder in job.inputs("data") for row in read_rows(folder / "trajectories.jsonl")
-    ]
+    rows = [row for folder in job.inputs("data") for row in read_rows(folder / TRAJECTORIES_FILE)]
     try:
         encoder = Encoder(tokenizer, chat_format_of(base))
         found = tokenise_episodes(rows, encoder, settings.rewards, context_of(model, tokenizer))

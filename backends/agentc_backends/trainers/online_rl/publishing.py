@@ -15,6 +15,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
+from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
 from agentc.program.job import each_row, write_json, write_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.data.models.checkpoint import (
@@ -26,16 +27,8 @@ from agentc_backends.data.models.checkpoint import (
 from agentc_backends.engine.model import load_tokenizer
 from agentc_backends.trainers.online_rl.critic import Critic, RankWith, new_critic
 from agentc_backends.trainers.online_rl.readers import untrained_encoder
-from agentc_backends.trainers.online_rl.state import (
-    CURVE,
-    EPISODES,
-    EVALUATIONS,
-    STATE,
-    RunFiles,
-    load_weights,
-)
+from agentc_backends.trainers.online_rl.state import STATE, RunFiles, load_weights
 
-RUN_FILE = "run.json"
 KEPT, OWN = "checkpoints", "kept"
 """The folders of kept policies: of an artifact, and of a run in its work folder."""
 VERSION = 1
@@ -91,13 +84,13 @@ def publish_run(
                 shutil.copytree(kept, out / KEPT / kept.name, dirs_exist_ok=True)
     own = range(files.first, about["iterations"])
     played = (dict(row) for number in own for row in files.episodes_of(number))
-    earlier = [each_row(path / EPISODES) for path in before]
-    write_rows(out / EPISODES, itertools.chain(*earlier, played))
-    earlier = [each_row(path / CURVE) for path in before]
-    write_rows(out / CURVE, itertools.chain(*earlier, files.curve()))
+    earlier = [each_row(path / EPISODES_FILE) for path in before]
+    write_rows(out / EPISODES_FILE, itertools.chain(*earlier, played))
+    earlier = [each_row(path / CURVE_FILE) for path in before]
+    write_rows(out / CURVE_FILE, itertools.chain(*earlier, files.curve()))
     evaluated = _evaluated(folder, before)
     if evaluated:
-        write_rows(out / EVALUATIONS, evaluated)
+        write_rows(out / EVALUATIONS_FILE, evaluated)
     found = sorted(int(path.name) for path in (out / KEPT).glob("*"))
     write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": found})
 
@@ -105,11 +98,11 @@ def publish_run(
 def _evaluated(folder: Path, before: Sequence[Path]) -> list[dict[str, Any]]:
     """All rows of evaluations in one order: side by side they ended in any. Where two runs meet,
     both may have evaluated the same policy."""
-    rows = [*each_row(folder / EVALUATIONS)]
+    rows = [*each_row(folder / EVALUATIONS_FILE)]
     again = {row["iteration"] for row in rows}
     for path in before:
-        if (path / EVALUATIONS).exists():
-            earlier = each_row(path / EVALUATIONS)
+        if (path / EVALUATIONS_FILE).exists():
+            earlier = each_row(path / EVALUATIONS_FILE)
             rows += [row for row in earlier if row["iteration"] not in again]
     return sorted(rows, key=_place)
 

@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
 from agentc.program.job import Job, each_row, write_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
@@ -126,9 +127,6 @@ class RunStart:
     last: Mapping[str, Any] = field(default_factory=dict)
 
 
-EPISODES, EVALUATIONS, CURVE = "episodes.jsonl", "evaluations.jsonl", "curve.jsonl"
-
-
 class RunFiles:
     """`open` it at the place that the run goes on from: rows of what comes after are dropped, since
     on some machines they would not come out the same again. Those of the phase that comes next are
@@ -147,14 +145,16 @@ class RunFiles:
         curve that it goes on from."""
         self.first = first
         iteration = place.iteration
-        for name in (EPISODES, EVALUATIONS):
+        for name in (EPISODES_FILE, EVALUATIONS_FILE):
             _keep(self._folder / name, lambda row: row["iteration"] <= iteration)
         # A row of the curve is written when its iteration is over.
-        _keep(self._folder / CURVE, lambda row: row["iteration"] < iteration)
+        _keep(self._folder / CURVE_FILE, lambda row: row["iteration"] < iteration)
         self._journals = {
-            EPISODES: Journal(self._folder / EPISODES, ("iteration", "attempt")).__enter__(),
-            EVALUATIONS: Journal(
-                self._folder / EVALUATIONS, ("iteration", "task_id", "attempt")
+            EPISODES_FILE: Journal(
+                self._folder / EPISODES_FILE, ("iteration", "attempt")
+            ).__enter__(),
+            EVALUATIONS_FILE: Journal(
+                self._folder / EVALUATIONS_FILE, ("iteration", "task_id", "attempt")
             ).__enter__(),
         }
 
@@ -169,12 +169,12 @@ class RunFiles:
     @property
     def played(self) -> Journal:
         """Of training, one row an episode."""
-        return self._journals[EPISODES]
+        return self._journals[EPISODES_FILE]
 
     @property
     def evaluated(self) -> Journal:
         """Of evaluations."""
-        return self._journals[EVALUATIONS]
+        return self._journals[EVALUATIONS_FILE]
 
     def episodes_of(self, iteration: int) -> Sequence[Mapping[str, Any]]:
         """The rows of an iteration, in their order."""
@@ -183,13 +183,13 @@ class RunFiles:
 
     def curve(self) -> list[dict[str, Any]]:
         """The rows so far."""
-        path = self._folder / CURVE
+        path = self._folder / CURVE_FILE
         return list(each_row(path)) if path.exists() else []
 
     def add_to_curve(self, row: Mapping[str, Any]) -> None:
         """Of an iteration that is over."""
         self.last = row
-        with (self._folder / CURVE).open("a", encoding="utf-8") as out:
+        with (self._folder / CURVE_FILE).open("a", encoding="utf-8") as out:
             out.write(json.dumps(row, sort_keys=True) + "\n")
 
 
@@ -221,12 +221,12 @@ def run_start(job: Job, learner: Learner) -> RunStart:
             "the run to go on from did not publish its state; run it with `publish_state: true`"
         )
     read_learner(folder / STATE, learner)
-    told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    *_, last = each_row(folder / CURVE)
+    told = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    *_, last = each_row(folder / CURVE_FILE)
     return RunStart(told["iterations"], _by_iteration(folder), last)
 
 
 def _by_iteration(folder: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
-    rows = each_row(folder / EPISODES)
+    rows = each_row(folder / EPISODES_FILE)
     for _, group in itertools.groupby(rows, key=lambda row: row["iteration"]):
         yield [*group]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentc.program.artifact_files import CRITIC_FILE
 from agentc.program.job import Job, write_json
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.hidden_texts import FIRST_MESSAGE, HiddenTexts
@@ -34,7 +35,6 @@ from agentc_backends.trainers.trl.job_dpo import pair_columns
 from agentc_backends.trainers.trl.session import train_with
 from agentc_backends.trainers.trl.sharding import ModelLayout, load_with_layout
 
-CRITIC_FILE = "agentc_critic.json"
 Pairs = list[tuple[Side, Side]]
 
 

@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentc.program.artifact_files import FACTS_FILE
+
 if TYPE_CHECKING:
     from agentc.runtime.contracts.row_contracts import Finding
 
@@ -121,7 +123,7 @@ def _check_facts(facts: Mapping[str, Any]) -> Iterator[Finding]:
         value = facts[name]
         if name.endswith("trained_tokens") and (not _is_number(value) or value <= 0):
             yield (
-                "facts.json",
+                FACTS_FILE,
                 None,
                 name,
                 f"is {value!r}; at least one token must carry loss (are all replies truncated "

@@ -11,6 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentc.program.artifact_files import (
+    CHAT_FILE,
+    CRITIC_FILE,
+    CURVE_FILE,
+    EPISODES_FILE,
+    PRIVILEGED_FILE,
+    RUN_FILE,
+    SCORED_FILE,
+    VALUE_HEAD_FILE,
+)
 from agentc.runtime.contracts.row_contracts import abbreviated, episode_findings, is_finite, rows_of
 from agentc.runtime.model_folder.weights import read_header
 
@@ -31,12 +41,10 @@ REQUIRED = (
     "tokenizer.json",
     "tokenizer_config.json",
     "chat_template.jinja",
-    "agentc_chat.json",
+    CHAT_FILE,
 )
 ENCODER_REQUIRED = ("config.json", "preprocessor_config.json")
 TEXT_ENCODER_REQUIRED = ("config.json", "tokenizer.json", "tokenizer_config.json")
-SCORED = "agentc_log_probs.json"
-"""What trainers leave for servers to be compared with; checkpoints may lack it."""
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
@@ -55,8 +63,8 @@ def check_checkpoint(artifact: Artifact) -> Iterator[Finding]:
                 yield (name, None, None, "the file is missing")
         elif path.suffix == ".json":
             yield from _json_findings(path)
-    if (artifact.data / SCORED).is_file():
-        yield from _scored_findings(artifact.data / SCORED)
+    if (artifact.data / SCORED_FILE).is_file():
+        yield from _scored_findings(artifact.data / SCORED_FILE)
     yield from _weight_findings(artifact.data)
 
 
@@ -131,7 +139,7 @@ def _json_findings(path: Path) -> Iterator[Finding]:
     except (ValueError, RecursionError) as error:
         yield (path.name, None, None, f"not JSON: {error}")
         return
-    if path.name == "agentc_chat.json" and not (
+    if path.name == CHAT_FILE and not (
         isinstance(value, dict) and isinstance(value.get("chat_format"), str)
     ):
         yield (path.name, None, "chat_format", "expected the name of a chat format")
@@ -139,8 +147,6 @@ def _json_findings(path: Path) -> Iterator[Finding]:
 
 PRIVATE = frozenset(("PrivilegedInformation",))
 """Types of artifacts whose files nobody but their owner may read."""
-CRITIC = "agentc_critic.json"
-HEAD = "value_head.safetensors"
 MEDIA = ("text/plain", "text/x-python", "text/html")
 PARAMETERISATIONS = ("log_ratio", "value_head")
 _WORDS = {
@@ -154,7 +160,7 @@ _HEAD_SHAPES = {"weight": 2, "bias": 1}
 
 def check_privileged(artifact: Artifact) -> Iterator[Finding]:
     """privileged.jsonl: one text for each task, with its digest, in a file of its owner alone."""
-    name = "privileged.jsonl"
+    name = PRIVILEGED_FILE
     path = artifact.data / name
     if path.is_file() and path.stat().st_mode & 0o077:
         yield (name, None, None, f"others may read it: {path.stat().st_mode & 511:o}, not 600")
@@ -169,26 +175,26 @@ def check_privileged(artifact: Artifact) -> Iterator[Finding]:
 def check_critic(artifact: Artifact) -> Iterator[Finding]:
     """A model directory, agentc_critic.json, and with a value head the head's weights."""
     yield from check_checkpoint(artifact)
-    path = artifact.data / CRITIC
+    path = artifact.data / CRITIC_FILE
     if not path.is_file():
-        yield (CRITIC, None, None, "the file is missing")
+        yield (CRITIC_FILE, None, None, "the file is missing")
         return
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        yield (CRITIC, None, None, f"not JSON: {error}")
+        yield (CRITIC_FILE, None, None, f"not JSON: {error}")
         return
     if not isinstance(value, dict):
-        yield (CRITIC, None, None, f"expected an object, found {abbreviated(value)}")
+        yield (CRITIC_FILE, None, None, f"expected an object, found {abbreviated(value)}")
         return
     for field, message in _critic_findings(value):
-        yield (CRITIC, None, field, message)
+        yield (CRITIC_FILE, None, field, message)
     wanted = value.get("parameterisation") == "value_head"
-    if wanted != (artifact.data / HEAD).is_file():
-        yield (HEAD, None, None, "the file is missing" if wanted else "nobody reads it")
+    if wanted != (artifact.data / VALUE_HEAD_FILE).is_file():
+        yield (VALUE_HEAD_FILE, None, None, "the file is missing" if wanted else "nobody reads it")
     elif wanted:
         for message in _head_findings(artifact):
-            yield (HEAD, None, None, message)
+            yield (VALUE_HEAD_FILE, None, None, message)
 
 
 def _text_findings(row: Mapping[str, Any]) -> Iterator[Any]:
@@ -232,7 +238,7 @@ def _critic_findings(value: Mapping[str, Any]) -> Iterator[Any]:
 def _head_findings(artifact: Artifact) -> Iterator[str]:
     """One row of float32 weights, as wide as the model, and one bias."""
     try:
-        tensors = read_header(artifact.data / HEAD)
+        tensors = read_header(artifact.data / VALUE_HEAD_FILE)
     except ValueError as error:
         yield f"not a whole safetensors file: it {error}"
         return
@@ -245,22 +251,21 @@ def _head_findings(artifact: Artifact) -> Iterator[str]:
         yield "expected float32"
 
 
-RUN, CURVE, EPISODES = "run.json", "curve.jsonl", "episodes.jsonl"
 KEPT = "checkpoints"
 
 
 def check_run(artifact: Artifact) -> Iterator[Finding]:
     """All of a run."""
     yield from check_checkpoint(artifact)
-    path = artifact.data / RUN
+    path = artifact.data / RUN_FILE
     try:
         run: Any = json.loads(path.read_text(encoding="utf-8"))
         iterations, kept = int(run["iterations"]), list(run["checkpoints"])
     except FileNotFoundError:
-        yield (RUN, None, None, "the file is missing")
+        yield (RUN_FILE, None, None, "the file is missing")
         return
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        yield (RUN, None, None, f"cannot be read: {error}")
+        yield (RUN_FILE, None, None, f"cannot be read: {error}")
         return
     yield from _curve_findings(artifact, iterations)
     yield from _episode_rows(artifact)
@@ -272,33 +277,33 @@ def check_run(artifact: Artifact) -> Iterator[Finding]:
 
 def _curve_findings(artifact: Artifact, iterations: int) -> Iterator[Finding]:
     try:
-        lines = (artifact.data / CURVE).read_text(encoding="utf-8").splitlines()
+        lines = (artifact.data / CURVE_FILE).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line)["iteration"] for line in lines]
     except FileNotFoundError:
-        yield (CURVE, None, None, "the file is missing")
+        yield (CURVE_FILE, None, None, "the file is missing")
         return
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        yield (CURVE, None, "iteration", f"cannot be read: {error}")
+        yield (CURVE_FILE, None, "iteration", f"cannot be read: {error}")
         return
     if rows != list(range(iterations)):
         number = next((n for n, row in enumerate(rows) if row != n), len(rows))
-        yield (CURVE, number + 1, "iteration", f"expected one row for each of {iterations}")
+        yield (CURVE_FILE, number + 1, "iteration", f"expected one row for each of {iterations}")
 
 
 def _episode_rows(artifact: Artifact) -> Iterator[Finding]:
     last = -1
-    for number, row in rows_of(artifact, EPISODES):
+    for number, row in rows_of(artifact, EPISODES_FILE):
         if isinstance(row, str):
-            yield (EPISODES, number, None, row)
+            yield (EPISODES_FILE, number, None, row)
             continue
         for field, message in episode_findings(row, artifact.contract):
-            yield (EPISODES, number, field, message)
+            yield (EPISODES_FILE, number, field, message)
         if not isinstance(row.get("attempt"), int) or row["attempt"] <= last:
-            yield (EPISODES, number, "attempt", "episodes of a run must ascend")
+            yield (EPISODES_FILE, number, "attempt", "episodes of a run must ascend")
         else:
             last = row["attempt"]
         for field, message in _turn_findings(row):
-            yield (EPISODES, number, field, message)
+            yield (EPISODES_FILE, number, field, message)
 
 
 def _turn_findings(row: Mapping[str, Any]) -> Iterator[Any]:

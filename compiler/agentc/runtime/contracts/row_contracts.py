@@ -12,6 +12,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentc.program.artifact_files import (
+    CANDIDATES_FILE,
+    EPISODES_FILE,
+    PAIRS_FILE,
+    PRIVILEGED_FILE,
+    ROWS_FILE,
+    SCORES_FILE,
+    TRAJECTORIES_FILE,
+    TREES_FILE,
+    TURNS_FILE,
+)
+
 if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
 
@@ -24,14 +36,14 @@ ENDS = ("success", "failure", "limit", "overflow", "error")
 OUTCOMES = ("win", "lose", "self")
 SOURCES = ("expert", "policy")
 _ROWS = (
-    *("trajectories.jsonl", "rows.jsonl", "pairs.jsonl", "trees.jsonl", "privileged.jsonl"),
-    *("candidates.jsonl", "scores.jsonl", "turns.jsonl", "episodes.jsonl"),
+    *(TRAJECTORIES_FILE, ROWS_FILE, PAIRS_FILE, TREES_FILE, PRIVILEGED_FILE),
+    *(CANDIDATES_FILE, SCORES_FILE, TURNS_FILE, EPISODES_FILE),
 )
 
 
 def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
     """Episodes: alternating turns, rewards in range, infrastructure errors without a reward."""
-    name = "trajectories.jsonl"
+    name = TRAJECTORIES_FILE
     previous: str | None = None
     finished: set[str] = set()
     last_attempt = -1
@@ -57,7 +69,7 @@ def check_trajectories(artifact: Artifact) -> Iterator[Finding]:
 
 def check_conversations(artifact: Artifact) -> Iterator[Finding]:
     """Conversations to imitate: each has an agent reply after its prompt."""
-    name = "rows.jsonl"
+    name = ROWS_FILE
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
@@ -70,7 +82,7 @@ def check_conversations(artifact: Artifact) -> Iterator[Finding]:
 
 def check_pairs(artifact: Artifact) -> Iterator[Finding]:
     """Pairs: both sides start and end with the agent, differ, and the chosen one scored more."""
-    name = "pairs.jsonl"
+    name = PAIRS_FILE
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)

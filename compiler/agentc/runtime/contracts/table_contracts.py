@@ -9,6 +9,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentc.program.artifact_files import (
+    COMPARISON_FILE,
+    METRICS_FILE,
+    REPORT_PAGE,
+    SCORES_FILE,
+    VERDICTS_FILE,
+)
+
 if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
     from agentc.runtime.contracts.row_contracts import Finding
@@ -24,7 +32,7 @@ _REMOTE = re.compile(
 
 def check_metrics(artifact: Artifact) -> Iterator[Finding]:
     """metrics.json: counts, means inside their intervals, one entry for each task."""
-    name = "metrics.json"
+    name = METRICS_FILE
     value, problem = _read(artifact.data / name)
     if value is None:
         yield (name, None, None, problem)
@@ -54,7 +62,7 @@ def check_metrics(artifact: Artifact) -> Iterator[Finding]:
 
 def check_task_scores(artifact: Artifact) -> Iterator[Finding]:
     """scores.jsonl: a task, and a number or null for each attempt at it."""
-    name, scored = "scores.jsonl", 0
+    name, scored = SCORES_FILE, 0
     span = artifact.contract.get("reward_range") or [-math.inf, math.inf]
     path = artifact.data / name
     if not path.is_file():
@@ -104,7 +112,7 @@ def check_task_scores(artifact: Artifact) -> Iterator[Finding]:
 
 def check_comparison(artifact: Artifact) -> Iterator[Finding]:
     """comparison.json: one row for each evaluation, or revision, the baseline among them."""
-    name = "comparison.json"
+    name = COMPARISON_FILE
     value, problem = _read(artifact.data / name)
     if value is None:
         yield (name, None, None, problem)
@@ -147,7 +155,7 @@ def _scores(comparison: Mapping[str, Any]) -> tuple[str, str]:
 
 def check_verdicts(artifact: Artifact) -> Iterator[Finding]:
     """claims.json: each claim with one of four verdicts and the reason for it."""
-    name = "claims.json"
+    name = VERDICTS_FILE
     value, problem = _read(artifact.data / name)
     if value is None:
         yield (name, None, None, problem)
@@ -182,17 +190,17 @@ def _closed(value: Any) -> Any:
 
 def check_report(artifact: Artifact) -> Iterator[Finding]:
     """index.html: one page that loads nothing from a network."""
-    path = artifact.data / "index.html"
+    path = artifact.data / REPORT_PAGE
     if not path.is_file():
-        yield ("index.html", None, None, "the file is missing")
+        yield (REPORT_PAGE, None, None, "the file is missing")
         return
     page = path.read_bytes()
     if not page.lstrip()[:15].lower().startswith(b"<!doctype html"):
-        yield ("index.html", None, None, "does not begin with <!doctype html>")
+        yield (REPORT_PAGE, None, None, "does not begin with <!doctype html>")
     found = _REMOTE.search(page)
     if found:
         shown = found.group(0).decode("utf-8", "replace")
-        yield ("index.html", None, None, f"loads something from a network: {shown}")
+        yield (REPORT_PAGE, None, None, f"loads something from a network: {shown}")
 
 
 def _interval(value: Any, bounds: list[float] | None) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentc.program.artifact_files import TREES_FILE
 from agentc.runtime.contracts.row_contracts import (
     abbreviated,
     is_finite,
@@ -32,7 +33,7 @@ _TEXTS = ("reply", "action", "observation")
 def check_trees(artifact: Artifact) -> Iterator[Finding]:
     """One tree for each task, or for each prefix that one begins behind, each consistent in itself;
     broken ones (`end: error`) are not read by anybody and only need to say so."""
-    name = "trees.jsonl"
+    name = TREES_FILE
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentc.program.artifact_files import CANDIDATES_FILE, CRITIC_FILE, SCORES_FILE, TURNS_FILE
 from agentc.runtime.contracts.row_contracts import (
     abbreviated,
     is_finite,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 TURN_ENDS = ("sampled", "overflow", "error")
 SCORE_ENDS = ("scored", "overflow", "error")
-_CRITIC = "agentc_critic.json"
 _SAME = 1e-6
 """So far from what its scores give an advantage may be."""
 ABOVE_ZERO = 1e-5
@@ -50,7 +50,7 @@ def candidate_seed(seed: int, name: str, number: int) -> int:
 
 def check_candidates(artifact: Artifact) -> Iterator[Finding]:
     """Turns with so many candidates each, unless their prompt was too long or servers failed."""
-    name = "candidates.jsonl"
+    name = CANDIDATES_FILE
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
@@ -61,7 +61,7 @@ def check_candidates(artifact: Artifact) -> Iterator[Finding]:
 
 def check_scores(artifact: Artifact) -> Iterator[Finding]:
     """What one model made of candidates: a sum of log-probabilities and a count for each."""
-    name = "scores.jsonl"
+    name = SCORES_FILE
     for number, row in rows_of(artifact, name):
         if isinstance(row, str):
             yield (name, number, None, row)
@@ -80,7 +80,7 @@ def check_scores(artifact: Artifact) -> Iterator[Finding]:
 def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
     """Turns whose candidates have finite advantages, which follow from their scores; with a head
     they are its values."""
-    name = "turns.jsonl"
+    name = TURNS_FILE
     notes = _critic_notes(artifact)
     by_sum = notes.get("normalisation") == "none"
     head = notes.get("parameterisation") == "value_head"
@@ -114,7 +114,7 @@ def check_rewarded(artifact: Artifact) -> Iterator[Finding]:
 def _critic_notes(artifact: Artifact) -> Mapping[str, Any]:
     """What the critic of the job says of itself; nothing where there is none."""
     for folder in artifact.inputs.get("critic", []):
-        path = Path(folder) / _CRITIC
+        path = Path(folder) / CRITIC_FILE
         if path.is_file():
             notes: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             return notes

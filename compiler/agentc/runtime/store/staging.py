@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE
 from agentc.program.job import read_json, write_json
 from agentc.runtime.contracts.model_contracts import PRIVATE
 from agentc.runtime.machine.output_filters import Redactor
@@ -91,8 +92,8 @@ class Staging:
         self.logs = self.path / "logs"
         self.log = self.logs / "log.txt"
         self.job_file = self.path / "job.json"
-        self.facts_file = self.path / "facts.json"
-        self.progress_file = self.path / "progress.json"
+        self.facts_file = self.path / FACTS_FILE
+        self.progress_file = self.path / PROGRESS_FILE
         self.account_file = self.path / "account.json"
         """The identity of the environment that the program opened in its own process."""
         self.status_file = self.path / "status.json"

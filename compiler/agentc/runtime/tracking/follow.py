@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from agentc.program.artifact_files import COMPARISON_FILE, METRICS_FILE, VERDICTS_FILE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.tracking.sink import HeldSteps, Names, TrackedRun, TrackerSink
 
@@ -106,7 +107,7 @@ class Tail:
         return file.read(len(self._last)) == self._last
 
 
-FILES = {"Metrics": "metrics.json", "Comparison": "comparison.json", "Verdicts": "claims.json"}
+FILES = {"Metrics": METRICS_FILE, "Comparison": COMPARISON_FILE, "Verdicts": VERDICTS_FILE}
 """The types of artifacts with results, and the file that holds them."""
 
 _SCORES = ("reward", "success")
