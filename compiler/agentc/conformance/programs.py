@@ -17,6 +17,8 @@ from agentc.plan.job import Job
 from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE
 from agentc.program.job import DRY_RUN
 from agentc.runtime.software.environment import (
+    JOB_MODULES,
+    JOB_PACKAGES,
     SoftwareEnvironmentError,
     code_directory,
     job_variables,
@@ -24,7 +26,12 @@ from agentc.runtime.software.environment import (
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of
 
-_ALLOWED = ("agentc", "agentc.runtime")
+_ALLOWED = tuple(
+    "agentc." + name.removesuffix(".py").replace("/", ".") + "."
+    for name in (*JOB_PACKAGES, *JOB_MODULES)
+    if not name.endswith("__init__.py")
+)
+"""Beginnings of the names that programs may import, each with a dot at its end."""
 _LIMIT_S = 120
 
 
@@ -41,15 +48,14 @@ def check_programs(subject: BackendUnderTest) -> None:
 
 
 def check_program_imports(subject: BackendUnderTest) -> None:
-    """Of agentc, job programs import `agentc.runtime` alone: the rest is not there when they run
-    on an old Python, and not in a bundle."""
+    """Of agentc, job programs import `agentc.program` (and what needs a newer Python of
+    `agentc.runtime`): the rest is not there when they run on an old Python."""
     for program in _programs(subject):
         for module, name in _imports(program[1]):
             ours = name == "agentc" or name.startswith("agentc.")
-            runtime = name == "agentc.runtime" or name.startswith("agentc.runtime.")
             demand(
-                not ours or runtime or name == "agentc",
-                f"{module} imports {name}: a program may import agentc.runtime only",
+                not ours or name == "agentc" or f"{name}.".startswith(_ALLOWED),
+                f"{module} imports {name}: a program may import agentc.program only",
             )
 
 

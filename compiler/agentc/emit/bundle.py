@@ -2,7 +2,7 @@
 
 ```
 README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  environments/  profiles/
-templates/agentc/  packages/{agentc/runtime, <the packages of job programs>}  SHA256SUMS
+templates/agentc/  packages/{agentc/{program,runtime}, <those of job programs>}  SHA256SUMS
 .agentc/store/objects/   with results, where the Snakefile looks for them
 ```
 `packages/` is what the Snakefile puts on PYTHONPATH: the runtime out of agentc, and the packages
@@ -31,7 +31,7 @@ from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
 from agentc.runtime.contracts.model_contracts import PRIVATE
-from agentc.runtime.software.environment import packages_of
+from agentc.runtime.software.environment import JOB_MODULES, JOB_PACKAGES, packages_of
 from agentc.runtime.store.digests import sha256_of
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of
@@ -132,12 +132,16 @@ def _fill(
 def copy_packages(
     target: Path, programs: Iterable[Sequence[str]], *, carried: Container[str] = ()
 ) -> None:
-    """agentc's runtime, and every package that holds one of these programs of jobs or servers,
-    but those whose text the plan itself carries. Raises BundleError."""
+    """The wrapper, what programs import of agentc, and every package that holds one of these
+    programs of jobs or servers, but those whose text the plan itself carries. Raises
+    BundleError."""
     own = Path(agentc.__file__).parent
     (target / "agentc").mkdir(parents=True)
-    shutil.copyfile(own / "__init__.py", target / "agentc" / "__init__.py")
-    shutil.copytree(own / "runtime", target / "agentc" / "runtime", ignore=_LEFT_OUT)
+    for package in JOB_PACKAGES:
+        shutil.copytree(own / package, target / "agentc" / package, ignore=_LEFT_OUT)
+    for module in JOB_MODULES:
+        (target / "agentc" / module).parent.mkdir(exist_ok=True)
+        shutil.copyfile(own / module, target / "agentc" / module)
     for name in packages_of(map(module_of, programs)):
         if name == "agentc" or name in carried:
             continue

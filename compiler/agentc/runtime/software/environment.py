@@ -189,6 +189,14 @@ def code_directory(
     return directory
 
 
+JOB_PACKAGES = ("program", "runtime")
+JOB_MODULES = (
+    *("__init__.py", "lease_roles.py", "result_tables.py"),
+    *("graph/__init__.py", "graph/layers.py"),
+)
+"""What wrappers and programs of jobs import of agentc, in its folder."""
+
+
 def packages_of(modules: Iterable[str]) -> list[str]:
     """Top-level packages that programs need: agentc itself with its backends, which those of other
     distributions may build on, and those of the programs' own modules."""

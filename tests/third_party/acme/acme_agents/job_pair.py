@@ -1,4 +1,4 @@
-"""Job: `python -m acme_agents.job_pair JOB.json`. Of agentc it imports agentc.runtime alone."""
+"""Job: `python -m acme_agents.job_pair JOB.json`. Of agentc it imports agentc.program only."""
 
 import sys
 from collections import defaultdict
