@@ -1,4 +1,4 @@
-"""Unit: what one wrapper works on, a job alone or the members of a session on shared servers.
+"""Wrapper: what prepares, starts, watches and publishes one job, or the members of one session.
 
 It locks the objects, provides software environments and servers, runs the programs, and publishes.
 """
@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentc import __version__
@@ -43,6 +44,38 @@ from agentc.runtime.unit_devices import (
 )
 
 _LOOK_S = 0.2
+
+
+_FAILURES = (
+    own_server.LeaseError,
+    environment.SoftwareEnvironmentError,
+    allocation.NotGrantedError,
+    DevicesError,
+    OSError,
+    StoppedError,
+)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What a wrapper holds while it works: its claims, its members, their servers and GPUs."""
+
+    claims: Mapping[str, ObjectLock]
+    machine: MachineProbe
+    members: Sequence[JobRun]
+    staging: Staging
+    """Of the session, or of the only job."""
+    request: Mapping[str, str]
+    """What the queue was asked for."""
+    apart: Mapping[str, int]
+    """GPUs of servers that jobs of this node share."""
+    shared: SharedServers
+    devices: UnitDevices | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+
+    @property
+    def places(self) -> set[Staging]:
+        return {self.staging, *(member.staging for member in self.members)}
 
 
 class Wrapper:
@@ -88,6 +121,24 @@ class Wrapper:
 
     def _run(self, claims: Mapping[str, ObjectLock]) -> int:
         self.started = time.time()
+        run = self._prepare(claims)
+        try:
+            self._acquire(run)
+            self._attempt_until_done(run)
+        except _FAILURES as error:
+            message = self._fail(run, error)
+            if isinstance(error, StoppedError):
+                raise
+            print(f"agentc: job {self._id()} failed: {message}", file=sys.stderr)
+            return 1
+        finally:
+            run.shared.leave()
+            if run.devices is not None:
+                run.devices.release()
+        return report_failures(run.members, run.staging if self.session else None)
+
+    def _prepare(self, claims: Mapping[str, ObjectLock]) -> _Run:
+        """The members that are not published, in clean staging directories."""
         machine = MachineProbe()
         members = [
             JobRun(self.layout, job, self.started, machine, claims[object_name(job)])
@@ -101,113 +152,98 @@ class Wrapper:
             member.staging.prepare(member.id, self.mark, bool(member.job.get("resume")))
         if self.session:
             staging.prepare(self.session["id"], self.mark, False)
-        asked = allocation.read_request(self.asked)
-        apart = node_server_gpus(self.jobs, self.plan, asked)
-        leasing = {} if SUBMITTED in asked else apart
+        request = allocation.read_request(self.asked)
+        apart = node_server_gpus(self.jobs, self.plan, request)
+        leasing = {} if SUBMITTED in request else apart
         shared = SharedServers(self.layout, self.plan, self.name, leasing)
-        devices: UnitDevices | None = None
+        return _Run(claims, machine, members, staging, request, apart, shared)
 
-        def wait(until: Callable[[], bool]) -> None:
-            machine.describe()  # what it asks must not be ended with the supervisor
-            with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
-                supervisor.wait(until, every=_LOOK_S)
-
-        def report(text: str) -> None:
-            for place in {staging, *(member.staging for member in members)}:
-                place.status("waiting", text)
+    def _acquire(self, run: _Run) -> None:
+        """Check what the machine gives, read the secrets, and wait for the GPUs."""
 
         def warn(text: str) -> None:
             print(f"agentc: {self._id()}: {text}", file=sys.stderr)
-            for place in {staging, *(member.staging for member in members)}:
+            for place in run.places:
                 place.warning = "; ".join(filter(None, (place.warning, text)))
 
-        try:
-            allocation.assert_granted(
-                unleased_request(asked, os.environ),
-                os.environ,
-                lambda: list(machine.describe()["gpus"]),
-                warn,
-            )
-            devices = UnitDevices(asked, os.environ, self._id(), apart)
-            shared.show(devices.of_node)
-            self._resolve_secrets(members)
-            redactor, limit = Redactor(self.secrets), stop_by(os.environ)
-            for member in members:
-                member.redactor, member.stop_by = redactor, limit
-                member.purge()
-            # Before the supervisor of the work: its watchdog inherits the lease, and holds it for
-            # as long as anything of a killed wrapper is left.
-            devices.acquire(wait, report)
-            machine.given = devices.names
-            while True:
-                open_ones = [member for member in members if not member.settled]
-                shared.join({name for one in open_ones for name, _ in shared_takers(one.job)})
-                try:
-                    self._attempt(
-                        members, open_ones, staging, shared, devices, redactor, machine, claims
-                    )
-                    break
-                except SharedServerLostError as lost:
-                    if not shared.again(lost):
-                        raise
-                    note = f"{lost}; once more, {shared.tries}"
-                    print(redactor.clean_text(f"agentc: job {self._id()}: {note}"),
-                          file=sys.stderr)  # fmt: skip
-                    for member in open_ones:
-                        member.interrupt()
-        except (
-            own_server.LeaseError,
-            environment.SoftwareEnvironmentError,
-            allocation.NotGrantedError,
-            DevicesError,
-            OSError,
-            StoppedError,
-        ) as error:
-            for claim in claims.values():
-                if not _still_mine(claim):
-                    raise LostClaimError(claim.name) from error
-            redact = Redactor(self.secrets).clean_text
-            message = redact(
-                str(explain_os_error(error, "the staged work of " + self.name, staging.path))
-            )
-            for member in members:
-                if not member.settled:
-                    member.fail(message)
-            if self.session:
-                staging.status("failed", message)
-            if isinstance(error, StoppedError):
-                raise
-            print(f"agentc: job {self._id()} failed: {message}", file=sys.stderr)
-            return 1
-        finally:
-            shared.leave()
-            if devices is not None:
-                devices.release()
-        return report_failures(members, staging if self.session else None)
+        def wait(until: Callable[[], bool]) -> None:
+            run.machine.describe()  # what it asks must not be ended with the supervisor
+            with self._supervisor(run) as supervisor:
+                supervisor.wait(until, every=_LOOK_S)
 
-    def _attempt(
-        self,
-        members: Sequence[JobRun],
-        open_ones: Sequence[JobRun],
-        staging: Staging,
-        shared: SharedServers,
-        devices: UnitDevices,
-        redactor: Redactor,
-        machine: MachineProbe,
-        claims: Mapping[str, ObjectLock],
-    ) -> None:
+        def report(text: str) -> None:
+            for place in run.places:
+                place.status("waiting", text)
+
+        allocation.assert_granted(
+            unleased_request(run.request, os.environ),
+            os.environ,
+            lambda: list(run.machine.describe()["gpus"]),
+            warn,
+        )
+        run.devices = UnitDevices(run.request, os.environ, self._id(), run.apart)
+        run.shared.show(run.devices.of_node)
+        self._resolve_secrets(run.members)
+        run.redactor, limit = Redactor(self.secrets), stop_by(os.environ)
+        for member in run.members:
+            member.redactor, member.stop_by = run.redactor, limit
+            member.purge()
+        # Before the supervisor of the work: its watchdog inherits the lease, and holds it for as
+        # long as anything of a killed wrapper is left.
+        run.devices.acquire(wait, report)
+        run.machine.given = run.devices.names
+
+    def _attempt_until_done(self, run: _Run) -> None:
+        """Work on what is not settled; again, a few times, when a shared server was lost."""
+        while True:
+            open_ones = [member for member in run.members if not member.settled]
+            run.shared.join({name for one in open_ones for name, _ in shared_takers(one.job)})
+            try:
+                self._attempt(run, open_ones)
+                return
+            except SharedServerLostError as lost:
+                if not run.shared.again(lost):
+                    raise
+                note = f"agentc: job {self._id()}: {lost}; once more, {run.shared.tries}"
+                print(run.redactor.clean_text(note), file=sys.stderr)
+                for member in open_ones:
+                    member.interrupt()
+
+    def _attempt(self, run: _Run, open_ones: Sequence[JobRun]) -> None:
         """Run what is not settled yet, and publish the session when all is well."""
-        with Supervisor(self.mark, redactor, Heartbeat(list(claims.values()))) as supervisor:
+        assert run.devices is not None
+        with self._supervisor(run) as supervisor:
             leases: list[AnyLease] = []
             if open_ones:
-                provision = Provision(self.layout, self.plan, staging, supervisor, shared, devices)
+                provision = Provision(
+                    self.layout, self.plan, run.staging, supervisor, run.shared, run.devices
+                )
                 leases = provision.provide(open_ones)
                 self._work(open_ones, leases, supervisor)
-            if self.session and all(member.failure is None for member in members):
+            if self.session and all(member.failure is None for member in run.members):
                 own_server.end_all(leases, supervisor)
-                redactor.clean_files(staging.logs)
-                manifest = self._session_manifest(leases, machine)
-                publish(self.layout, staging, manifest, supervisor.redactor, claims[self.name])
+                run.redactor.clean_files(run.staging.logs)
+                manifest = self._session_manifest(leases, run.machine)
+                claim = run.claims[self.name]
+                publish(self.layout, run.staging, manifest, supervisor.redactor, claim)
+
+    def _fail(self, run: _Run, error: Exception) -> str:
+        """Write down why the open members failed; returns it for people. Raises LostClaimError
+        when the staging directories belong to another by now."""
+        for claim in run.claims.values():
+            if not _still_mine(claim):
+                raise LostClaimError(claim.name) from error
+        cause = explain_os_error(error, "the staged work of " + self.name, run.staging.path)
+        message = Redactor(self.secrets).clean_text(str(cause))
+        for member in run.members:
+            if not member.settled:
+                member.fail(message)
+        if self.session:
+            run.staging.status("failed", message)
+        return message
+
+    def _supervisor(self, run: _Run) -> Supervisor:
+        return Supervisor(self.mark, run.redactor, Heartbeat(list(run.claims.values())))
 
     def _id(self) -> str:
         return str(self.session["id"] if self.session else self.jobs[0]["id"])
