@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,15 @@ def test_preflight_and_runtime_agree(
     assert file_system.mounted_file_system(layout.root) == (kind, str(tmp_path / "a store"))
     assert [each.verdict for each in offline.check_shared(layout, SLURM)] == [verdict]
     assert file_system.visibility_timeout(layout) == patience
+
+
+def test_a_system_that_lists_no_mounts_is_waited_for_as_a_shared_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without /proc/self/mountinfo nobody knows that the store is of this machine alone."""
+    monkeypatch.setattr(file_system, "MOUNTS", tmp_path / "mountinfo")
+    monkeypatch.delenv(file_system.VISIBLE_VARIABLE, raising=False)
+    assert file_system.mounted_file_system(tmp_path) == ("", "")
+    assert file_system.visibility_timeout(StoreLayout(tmp_path / "store")) == 60
+    refused = file_system.explain(OSError(errno.EROFS, "read-only"), "results", tmp_path)
+    assert "(EROFS; unknown at ?)" in refused

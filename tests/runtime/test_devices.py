@@ -134,6 +134,18 @@ def test_copies_of_a_server_have_gpus_of_their_own() -> None:
         divide(gpus[:4], {"a": model._replace(copies=3)})
 
 
+def test_leased_gpus_are_shown_by_their_numbers_on_the_bus(tmp_path: Path) -> None:
+    """CUDA numbers them by speed otherwise: a job would compute on the GPU of another one."""
+    environ = {"AGENTC_GPUS": "2,3", "AGENTC_DEVICE_LOCKS": str(tmp_path)}
+    unit = UnitDevices({"gpu": "2"}, environ, "job")
+    unit.acquire(lambda until: pytest.fail("both are free"), lambda text: None)
+    views = unit.divide({"a": server(devices=1)})
+    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert [*views.server("a")] == [{"CUDA_VISIBLE_DEVICES": "2", **order}]
+    assert views.program == {"CUDA_VISIBLE_DEVICES": "3", **order}
+    unit.release()
+
+
 def test_a_queue_keeps_what_it_gave_and_it_is_shared_within_the_job() -> None:
     environ = {"CUDA_VISIBLE_DEVICES": "4,6,7", "SLURM_JOB_ID": "7"}
     unit = UnitDevices({"gpu": "3", "submitted": "1"}, environ, "job")
@@ -160,6 +172,7 @@ def test_a_queue_that_does_not_say_which_gpus_it_gave(
     one, two = {"a": server(devices=1)}, {"a": server(devices=1), "b": server("judge", 1)}
     views = UnitDevices({"gpu": "2", "submitted": "1"}, {}, "job").divide(two)
     assert [views.server(name)[0]["CUDA_VISIBLE_DEVICES"] for name in two] == ["0", "1"]
+    assert views.server("a")[0]["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     tool.write_text(f"#!/bin/sh\nprintf '{listed}GPU 2: A (UUID: GPU-c)\n'\n")
     unit = UnitDevices({"gpu": "2", "submitted": "1"}, {}, "job")
     assert [*unit.divide(one).server("a")] == [{}]

@@ -49,6 +49,19 @@ def test_server_is_told_to_listen_for_this_machine_alone(rollout: TinyPlan, port
     assert log.read_text() == "serving on 127.0.0.1\n"
 
 
+def test_server_has_the_variables_of_its_lease_with_their_placeholders_filled(
+    rollout: TinyPlan,
+) -> None:
+    lease = rollout.lease(
+        variables={"TINY_ADDRESS": "http://{host}/{served_name}"},
+        arguments=["--show", "TINY_ADDRESS"],
+    )
+    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    assert rollout.run("act").returncode == 0
+    log = rollout.store / "objects" / rollout.object("act") / "logs" / "policy.log"
+    assert log.read_text() == "TINY_ADDRESS=http://127.0.0.1/policy\nserving on 127.0.0.1\n"
+
+
 def test_server_that_forks_daemons_leaves_none(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--fork", str(rollout.outlived)])
     rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)

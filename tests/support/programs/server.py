@@ -11,6 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--show", help="a variable to print")
 parser.add_argument("--host", default="127.0.0.1")
 parser.add_argument("--port", type=int, default=0)
 parser.add_argument("--ready-file")
@@ -135,5 +136,7 @@ if options.ready_file:
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps({"host": options.host, "port": server.server_address[1]}))
     draft.replace(path)
+if options.show:
+    print(f"{options.show}={os.environ.get(options.show)}")
 print("serving on " + options.host, flush=True)
 server.serve_forever()
