@@ -30,7 +30,7 @@ from agentc.kinds.field import Json
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
-from agentc.runtime.contracts.model_contracts import PRIVATE
+from agentc.runtime.contracts.artifacts import PRIVATE
 from agentc.runtime.software.environment import JOB_MODULES, JOB_PACKAGES, packages_of
 from agentc.runtime.store.digests import sha256_of
 from agentc.runtime.store.layout import StoreLayout

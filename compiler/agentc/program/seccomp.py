@@ -1,9 +1,10 @@
-"""The system calls that a boxed interpreter may make, with their numbers. `seccomp.py` makes a
-filter of them; what is not here fails.
+"""Filters of system calls, as programs of the kernel's packet filter: the calls that a boxed
+interpreter may make, the filter made of them, and one that refuses sockets of a network.
 
-One process that computes needs few: memory, reading of files, clocks, its own end. Nothing here
-makes a process, a thread, a socket or a file, reaches another process, or changes a right. Links
-cannot be read: Landlock guards files, not where links lead.
+One process that computes needs few calls: memory, reading of files, clocks, its own end. Nothing
+that is allowed makes a process, a thread, a socket or a file, reaches another process, or changes
+a right. Links cannot be read: Landlock guards files, not where links lead. `lockdown.py` installs
+the filters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Health of a run: what says that a stage learned nothing, from the facts that jobs record.
 
 Plain rules over the facts of one stage; `agentc run`, `agentc status` and the report show what they
-give. docs/health.md lists the thresholds. Standard library only, Python 3.8+.
+give. docs/health.md lists the thresholds. Standard library only.
 """
 
 from __future__ import annotations

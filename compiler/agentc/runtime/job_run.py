@@ -1,6 +1,6 @@
-"""Member: one job inside a wrapper, from its staging directory to its published object.
+"""JobRun: one job inside a wrapper, from its staging directory to its published object.
 
-A wrapper runs one member, or all members of a session beside each other on shared servers.
+A wrapper runs one, or all members of a session next to each other on shared servers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `up` is a local job of Snakemake's: it starts a shared server and waits until it is ready, also in a
 cluster's queue. `keep` then holds the run's lease while that Snakemake lives. `host` is a copy of
-the server itself (`server_host.py`). docs/design/shared_servers.md has the whole.
+the server itself (`shared_server_host.py`). docs/design/shared_servers.md has the whole.
 """
 
 from __future__ import annotations

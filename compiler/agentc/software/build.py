@@ -1,6 +1,6 @@
-"""Builds several software environments at once, each in a process of its own.
+"""Builds several software environments at once, each in a process of its own, with their progress.
 
-A process can be ended when the user gives up, and pip's output is read line by line for progress.
+A process can be ended when the user gives up, and pip's output is read line by line.
 """
 
 from __future__ import annotations

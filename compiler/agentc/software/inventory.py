@@ -1,4 +1,5 @@
-"""What lies in the folder of software environments: built ones, half-built ones, and their names.
+"""What lies in the folder of software environments: built ones, half-built ones, their names, and
+their removal, by one rename.
 
 A folder knows only its lock's digest; names come from installed backends and from the last plans
 of the store.

@@ -1,6 +1,10 @@
-"""Roots: what a store must keep. Of each variant that was run (`variant.py`) the objects of its
-last plan and of its last complete ones, those of the plans of runs that are going on, and what any
-wrapper at work makes or reads."""
+"""Garbage collection: what no root names can be deleted, also while runs are active.
+
+Roots are, of each variant that was run, the objects of its last plan and of its last complete ones,
+those of the plans of active runs, and what any running wrapper makes or reads. Nothing is deleted
+that somebody may be about to use: an object is first put out of sight under its lock; then roots
+are looked up once more, and what they name comes back.
+"""
 
 from __future__ import annotations
 

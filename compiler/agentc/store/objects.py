@@ -1,4 +1,4 @@
-"""Objects of a store: read their manifests, list them, verify their bytes."""
+"""Objects of a store: their manifests, their bytes, and the objects that they were made from."""
 
 from __future__ import annotations
 

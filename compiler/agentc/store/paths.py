@@ -1,6 +1,7 @@
-"""Variant: which experiment a plan is of: a name, a scale, and the params that were chosen.
+"""Which store, where the records of runs lie next to its objects, and the variant that a run is of:
+an experiment's name, a scale, and the params that were chosen.
 
-Run folders, reports and what `gc` keeps go by its label (docs/design/running.md).
+Run folders, reports and what `gc` keeps are named by a variant's label (docs/design/running.md).
 """
 
 from __future__ import annotations

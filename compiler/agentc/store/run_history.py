@@ -1,5 +1,6 @@
-"""What was run with a store: each variant of each experiment, its history, and the plans of it
-that count (`roots.py` keeps their objects)."""
+"""What was run with a store: each variant of each experiment, its history, the plans that count,
+whose each object is, and which plans active runs use.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""TrackerProcess: the program of one tracker, started, listened to, and ended.
+"""Trackers of a run: the program of each, started when the run begins and ended when it is over.
 
-It has a session of its own, so that Ctrl-C reaches it as the end of its input: it then writes what
-is new and leaves. Neighbour: `attend.py`, all trackers of a run.
+A tracker's process has a session of its own, so that Ctrl-C reaches it as the end of its input: it
+then writes what is new and leaves. Whatever happens to one, the run continues; what it missed,
+`agentc track` writes later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Chromium's box, as a command: no file but programs and fonts, no network, no process of others.
+"""One Chromium in its box: the command, the thread of orders to it, what it uses, its end.
 
-Landlock is no second choice here: Chromium needs processes, sockets and files of its own, which
-only namespaces give it without giving it the machine's.
+In the box are programs and fonts, no network and no process of others. Landlock is no second
+choice here: Chromium needs processes, sockets and files of its own, which only namespaces give it
+without giving it the machine's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Texts of a page: where each stands, how large, in which colours. Measured in the browser.
+"""A page's picture and the texts in it, by a browser that is restarted when a page has hurt it.
 
-The script calls methods by their prototypes: a page can give its parts the names of a document's.
+Scripts are off, each page has a tab of its own, and a function of the caller answers or refuses
+whatever a page requests. Texts are measured by the prototypes' methods, since a page can give its
+parts the names of a document's. `RenderPool` serves many threads.
 """
 
 from __future__ import annotations

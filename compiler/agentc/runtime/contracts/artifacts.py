@@ -17,6 +17,8 @@ from agentc.program.artifact_files import FACTS_FILE
 if TYPE_CHECKING:
     from agentc.runtime.contracts.row_contracts import Finding
 
+PRIVATE = frozenset(("PrivilegedInformation",))
+"""Types of artifacts whose files nobody but their owner may read."""
 SHOWN = 20
 """So many violations are listed; the rest is counted."""
 

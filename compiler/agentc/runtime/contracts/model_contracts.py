@@ -1,5 +1,8 @@
-"""Post-conditions of a Checkpoint, and of encoders of pictures and of texts: the files of a Hugging
-Face model directory, weights that parse as safetensors, and nothing that would be unpickled.
+"""Post-conditions of models and of what only training may know: checkpoints, encoders, critics,
+hidden texts of tasks, and runs of online RL.
+
+A model directory is in Hugging Face layout, with weights that parse as safetensors, and with
+nothing that would be unpickled.
 """
 
 from __future__ import annotations
@@ -145,8 +148,6 @@ def _json_findings(path: Path) -> Iterator[Finding]:
         yield (path.name, None, "chat_format", "expected the name of a chat format")
 
 
-PRIVATE = frozenset(("PrivilegedInformation",))
-"""Types of artifacts whose files nobody but their owner may read."""
 MEDIA = ("text/plain", "text/x-python", "text/html")
 PARAMETERISATIONS = ("log_ratio", "value_head")
 _WORDS = {

@@ -1,7 +1,9 @@
-"""The control group that this process is in: what memory it may use, and how many of its processes
-the kernel has killed for using more. Linux, versions 1 and 2; elsewhere nothing is known.
+"""What a job got of its machine: memory by control groups, and GPUs, memory, time and nodes next
+to what was requested, checked before its work.
 
-Neighbours: `prologue.py` (was as much given as asked for?), `member.py` (why did a program end?).
+A job that got less would fail hours later, or train on one GPU of four in silence. The request
+comes from Snakemake (`--asked`, after the profile's say), the grant from SLURM's variables, control
+groups and the devices that are visible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The GPUs that jobs on this machine may have: what somebody says (`AGENTC_GPUS`), else what is
-visible, else what the driver's own tool lists. `device_lease.py` gives them out, one job each.
+"""The GPUs that jobs on this machine may have, how those of a job are divided among its servers and
+its program, and the machine as manifests describe it.
 
-Numbers are those of `nvidia-smi`, in the order of the PCI bus.
+Which GPUs: those of AGENTC_GPUS, else what is visible, else what the driver's own tool lists, by
+the numbers of `nvidia-smi`, in the order of the PCI bus. `device_lease.py` leases them to jobs.
 """
 
 from __future__ import annotations
@@ -266,7 +267,6 @@ def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> dict[str, 
     return {name: there if [name] == models[:1] else 0 for name in servers}
 
 
-_NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")
 _QUERY = "--query-gpu=name,memory.total,driver_version"
 _QUERY_PATIENCE_S = 10.0
 
@@ -333,11 +333,9 @@ def _ask_for_gpus() -> subprocess.Popen[bytes] | None:
 
 
 def _cards() -> list[str]:
-    if not _NVIDIA_CARDS.is_dir():
+    if not _CARDS.is_dir():
         return []
-    models = (
-        _first_field(card / "information", "Model") for card in sorted(_NVIDIA_CARDS.iterdir())
-    )
+    models = (_first_field(card / "information", "Model") for card in sorted(_CARDS.iterdir()))
     return [model or "unknown" for model in models]
 
 

@@ -1,7 +1,8 @@
-"""Redactor: keeps the values of secrets out of logs, messages, manifests and artifacts.
+"""What text passes on its way out: secrets are redacted, control characters replaced.
 
-It knows a value as it is and as programs write it: escaped for JSON or a URL, in hexadecimal, and
-in base64 at any offset (as in a Basic header). What a program disguises otherwise is not found.
+`Redactor` knows a secret as it is and as programs write it: escaped for JSON or a URL, in
+hexadecimal, and in base64 at any offset (as in a Basic header). `printable` and `guarded_output`
+keep text of logs, packages and models from moving a terminal's cursor or hiding a word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Processes of a job on Linux: groups, parent-death signals, marks, and a watchdog.
+"""Processes of a job on Linux: groups, parent-death signals, marks, a watchdog, signals to stop,
+and the shared memory that killed ones leave.
 
 Every process that a wrapper starts leads its own group, dies with the wrapper, and carries a mark
 in its environment, so that what it forked can be found and ended even after `kill -9`.

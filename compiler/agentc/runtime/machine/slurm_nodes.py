@@ -1,7 +1,8 @@
-"""What SLURM's `scontrol show` tells of a job or a node, asked on the node itself; and how its
-commands say that a daemon is away.
+"""Nodes of a SLURM job: what `scontrol show` says of them, where the processes of one training or
+server meet, and one launcher on each node.
 
-Neighbours: `prologue.py` (what a job has got), `rendezvous.py` (where its nodes are).
+The job's program runs on the first node of its allocation; it starts the launchers with `srun`,
+and they meet at the first node's address.
 """
 
 from __future__ import annotations

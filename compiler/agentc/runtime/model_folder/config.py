@@ -1,4 +1,6 @@
-"""FolderFault: what is wrong with a model directory, for people."""
+"""The JSON files of a model directory: sizes and settings of config.json, the tokens that end a
+reply of generation_config.json, and what of them a later job would stop at.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Headers of safetensors files: the types and shapes of the tensors, without their values."""
+"""Weights of a model directory: headers of safetensors files, the files that an index names, and
+tensors that transformers would not load as they are meant.
+
+Types and shapes are read, values never.
+"""
 
 from __future__ import annotations
 

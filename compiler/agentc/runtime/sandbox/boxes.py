@@ -1,7 +1,8 @@
-"""The interpreter that code runs on in a box, and the files that it has to read there.
+"""The two kinds of box, as commands, and the interpreter that code runs on in them.
 
-A box has nobody's rights, so an interpreter in a home directory that others may not enter (root's)
-cannot be started in one: then it is the system's.
+bubblewrap gives a process namespaces of its own: no other files, processes or network are there.
+Landlock (`agentc.program.lockdown`) takes rights from a process that stays where all others are. A
+box has nobody's rights: an interpreter that only root may enter is replaced by the system's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""One-way channels between a sandboxed process and its host.
+"""One interpreter in a box: its start, the lines that it writes, and its end.
 
-They are sockets: a process that may look into another one's `/proc/PID/fd` can open a pipe there,
-for reading and for writing, but no socket (ENXIO).
+A program is sent as text and may be given data. It writes lines of bytes to one channel; whatever
+comes through that channel may be forged. Channels are sockets: a process that may look into another
+one's `/proc/PID/fd` can open a pipe there, but no socket (ENXIO). Each box belongs to one thread,
+and ends with it at the latest.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The leases of a job as its plan has them, for whoever prepares it: which servers it starts, on
-how many GPUs, which are one and the same, who asks which with which key, what needs no server.
+"""The leases of a job as its plan has them: which servers it starts, on how many GPUs, which are
+one and the same, who requests which with which key, and what needs no server.
 
-A server that asks others reads where they are from a file that AGENTC_LEASES names. Neighbours:
-`lease.py`, which starts servers, `probe.py`, which holds them against the plan as the program does
-an environment of its own, and `agentc.runtime.provision`.
+A server that uses others reads where they are from a file that AGENTC_LEASES names.
+`own_server.py` starts servers, and `probe.py` checks them against the plan.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Leases: servers that a job needs while it runs. Started, probed, checked, watched, ended.
+"""Servers of one job: started, probed, watched, ended, one or several replicas of each.
 
 The fields of a lease are those of `agentc.backend_api.LeaseDraft`. What a server must prove
-before work starts is in `agentc.runtime.servers.probe`; an environment that a job's program opens
-in its own process has no server (`job_leases.InsideLease`).
+before work starts is in `probe.py`; an environment that a job's program opens in its own process
+has no server (`job_leases.InsideLease`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class OwnServer:
         self.ready_s = 0.0
         self.software: dict[str, Any] = {}
         self.account: dict[str, Any] = {}
-        """What manifests keep of what an environment says of itself (`job_leases.kept_of`)."""
+        """What manifests keep of what an environment says of itself (`account_facts`)."""
         self.token = binascii.hexlify(os.urandom(16)).decode("ascii")
         self.url: str | None = spec.get("url")
         self._python = list(python)

@@ -1,7 +1,8 @@
-"""What a server must prove before a job starts: it answers, and it is the one that was meant.
+"""What a server must prove before a job starts, and its health while the job runs.
 
-A model server must serve the checkpoint of the plan and complete one token, or make features of one
-picture; an environment must be the one declared, and complete one create, reset and close.
+It answers, and it is the one of the plan: a model server must serve the checkpoint and complete one
+token, or make features of one picture; an environment must be the one declared, and complete one
+create, reset and close. `HealthWatch` notices a server that lives but is broken or hangs.
 """
 
 from __future__ import annotations

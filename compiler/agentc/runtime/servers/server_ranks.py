@@ -1,9 +1,8 @@
 """One server over several nodes of a SLURM job: its first rank here, the others as one step.
 
-`lease.py` starts `lead` in place of the server's program. It starts a `follow` on each other node
-with `srun`, and the first rank once all of them have called; each follower runs its rank for as
-long as its connection to the leader lasts. So whatever kills either side ends the whole server.
-Neighbour: `rendezvous.py` (the job's nodes).
+`own_server.py` starts `lead` in place of the server's program. It starts a `follow` on each other
+node with `srun`, and the first rank once all of them have called; each follower runs its rank for
+as long as its connection to the leader lasts. So whatever kills either side ends the whole server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A job's use of shared servers: found or started, waited for, watched, given back.
 
-`SharedServer` stands among the leases of a wrapper like a server of its own (`LeasedServer` of
-`lease.py`), whose process is another's (`server_host.py`), perhaps on another node.
+`SharedServer` is among the leases of a wrapper what `OwnServer` is for a server of the job, but
+its process is a host's (`shared_server_host.py`), perhaps on another node.
 """
 
 from __future__ import annotations

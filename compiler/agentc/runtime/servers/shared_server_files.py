@@ -1,7 +1,8 @@
 """Files of a server that several jobs share: where it listens, that it lives, who uses it.
 
-`server_host.py` writes what a copy says of itself, `shared_lease.py` reads it in the jobs, and
-`server_launch.py` starts what is missing; docs/design/shared_servers.md has the whole.
+They are the whole protocol. `shared_server_launch.py` starts copies that are missing,
+`shared_server_host.py` runs one copy and writes what it says of itself, `shared_server.py` reads
+that in the jobs, which hold leases here. docs/design/shared_servers.md has the reasons.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""One copy of a shared server: started, watched, told of, and ended when nobody uses it any more.
+"""One copy of a shared server: started, watched, and ended when nobody uses it any more.
 
 A process of its own (`agentc.runtime.serve host`), locally or as a SLURM job; it ends by itself
-when the leases of its users have run out, whoever was killed. Neighbours: `server_folder.py` (its
-files), `lease.py` (the server's program), `shared_lease.py` (its users).
+when the leases of its users have run out, whoever was killed.
 """
 
 from __future__ import annotations

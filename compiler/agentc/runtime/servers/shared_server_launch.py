@@ -1,7 +1,7 @@
 """Starting copies of a shared server: as a process of its own on this machine, or as a SLURM job.
 
 Whoever needs the server calls `ensure`; what runs already is left alone. A copy is nobody's child:
-it ends itself when nobody uses it (`server_host.py`).
+it ends itself when nobody uses it (`shared_server_host.py`).
 """
 
 from __future__ import annotations

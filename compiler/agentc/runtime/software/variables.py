@@ -1,5 +1,9 @@
-"""Which variables of this process reach jobs: a short list, those of the site's network, and those
-that AGENTC_JOB_VARIABLES names. No variable that holds a secret does. Neighbour: `environment.py`.
+"""The environment variables that jobs and builds of software see, and those of the caches.
+
+Jobs inherit a short list, those of the site's network, and those that AGENTC_JOB_VARIABLES names;
+builds (pip, and setup.py of packages, which is third-party code) what builds need. No variable that
+holds a secret reaches either. Snakemake's own caches lie in the run's scratch folder; jobs get back
+what the user's shell had (`restore`).
 """
 
 from __future__ import annotations

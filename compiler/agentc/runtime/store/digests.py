@@ -1,8 +1,8 @@
-"""Digests of files that a spec names but no store holds, such as a model directory: taken when
-the spec is compiled, and again by the job that reads the files.
+"""Digests: of files that a spec names but no store holds, such as a model directory, and of
+manifests, which carry one of themselves.
 
-Digests of large files are remembered in the user's cache by size and time of change, because a
-model of 13 GB takes half a minute to read and `agentc check` should take none.
+Those of large files are remembered in the user's cache by size and time of change, because a model
+of 13 GB takes half a minute to read and `agentc check` should take none.
 """
 
 from __future__ import annotations

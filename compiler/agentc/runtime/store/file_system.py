@@ -1,5 +1,8 @@
-"""Delayed visibility: on a network file system a node may go on believing for seconds that a name
-is not there which another node has published (attribute caching)."""
+"""The file system under a store: when it shows what other nodes wrote, and why it refuses a write.
+
+On a network file system a node may believe for seconds that a name is not there which another node
+has published (attribute caching).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Where things lie in a store. Shared by the runtime, `agentc.store` and `agentc.run`.
+"""Where things lie in a store, and who may read and write them.
 
-An *object* is written `<kind>/<key>`; the layout is section 1 of docs/design/contracts.md.
+An *object* is written `<kind>/<key>`; the layout is section 1 of docs/design/contracts.md. A root
+that its group may write to (`chmod 2775`) is a store of that group: what jobs make inside can be
+used and resumed by every member.
 """
 
 from __future__ import annotations

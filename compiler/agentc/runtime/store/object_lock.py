@@ -1,6 +1,10 @@
-"""Holder: who works on an object, as written into its owner file, and whether that one is gone.
+"""The lock on an object: one holder at a time among processes, users and nodes.
 
-`claim.py` decides with it whether a claim may be taken over.
+Besides `flock` on `locks/<kind>-<key>.lock`, which some mounts keep within one node and others
+refuse, an owner file says who holds it. It is made by link(2), which a file server carries out
+once, and a heartbeat renews its time as long as the holder or its watchdog lives
+(docs/design/shared_store.md). `claim_all` takes all locks of a wrapper. This is one protocol, in
+one file although it is long.
 """
 
 from __future__ import annotations

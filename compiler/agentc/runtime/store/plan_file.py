@@ -1,8 +1,8 @@
-"""Programs by the names that they had when a plan was made: plans outlive the layout of packages.
+"""Reads from a plan.json only what one job needs: a plan of ten thousand jobs is tens of MB, and a
+job must not spend a tenth of a second on it.
 
-A package that moves modules keeps a `moved.json` at its top: old dotted prefixes, new ones.
-Neighbours: `plan_file.py`, which reads jobs, and `servers/job_leases.py`, whose `program_of` is
-asked by who starts the program of a lease.
+Programs have the names of when the plan was made; a package that moves modules keeps a
+`moved.json` at its top: old dotted prefixes, new ones.
 """
 
 from __future__ import annotations

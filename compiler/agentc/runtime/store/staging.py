@@ -1,5 +1,8 @@
-"""Attempts at a job: when and where each began and why it ended, kept in its staging directory over
-kills and requeues, until the manifest tells of those that came to nothing."""
+"""The staging directory of a job, its attempts, and publishing: one atomic rename makes the object.
+
+What is staged survives kills and requeues. Whatever kills the wrapper, the object is there whole or
+not at all; so it is where a file server answers an error to a rename that it carried out.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from typing import Any
 
 from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE
 from agentc.program.job import read_json, write_json
-from agentc.runtime.contracts.model_contracts import PRIVATE
+from agentc.runtime.contracts.artifacts import PRIVATE
 from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.store.digests import VERSION, manifest_text, sha256_of, shape_of
 from agentc.runtime.store.file_system import visibility_timeout, writing

@@ -1,6 +1,7 @@
-"""Points from lines: `logs/steps.jsonl` of trainers, `curve.jsonl` of online RL.
+"""RunFollower: what a run writes, while it writes it, as points and results for a tracker's sink.
 
-Neighbour: `tail.py` reads the lines while they are written.
+Points come from lines of `logs/steps.jsonl` of trainers and `curve.jsonl` of online RL; results
+from published Metrics, Comparison and Verdicts.
 """
 
 from __future__ import annotations

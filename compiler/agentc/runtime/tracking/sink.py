@@ -1,4 +1,5 @@
-"""What a tracker is to the follower: a sink of points, with a run of its own for each curve.
+"""What a tracker is to the follower: a sink of points, with a run of its own for each curve; and
+the names of those runs.
 
 `follow.py` calls it, from one thread; each tracker's program implements it.
 """
