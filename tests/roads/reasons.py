@@ -70,10 +70,11 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     "agentc_backends/environments/server": {
         "settings": "turns the dataclass into JSON and back; holds values to their limits",
         "program": "imports the world's program and opens it with the settings; serves it, too",
+        "world": "shows the settings in its identity",
     },
     "agentc_backends/environments/textcraft": {
         "backend": "declares; tells how many tasks so deep a tree leaves",
-        "environment": "shows the settings in its identity",
+        "environment": "makes the recipes and the tasks of its settings",
         "tasks": "**acts**: keeps goals that are no deeper",
     },
     "agentc_backends/servers": {

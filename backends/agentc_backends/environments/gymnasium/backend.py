@@ -48,13 +48,13 @@ def _lease(options: OptionView) -> LeaseDraft:
         options.refuse("splits", str(error))
         splits = {}
     lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
-    told = replace(settings, splits=lines)
+    served = replace(settings, splits=lines)
     return environment_lease(
         BACKEND,
         options,
-        told,
+        served,
         identity={**options.identity(), "splits": lines},
-        expect={"options": rules_of(told)},
+        expect={"options": rules_of(served)},
         ready_timeout_s=120.0,
     )
 

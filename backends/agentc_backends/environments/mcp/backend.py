@@ -45,9 +45,9 @@ def _lease(options: OptionView) -> LeaseDraft:
         splits = {}
     lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
     # Rows say their success themselves from here on.
-    told = replace(settings, splits=lines, tasks={"rows": as_rows(tasks)}, success=None)
+    served = replace(settings, splits=lines, tasks={"rows": as_rows(tasks)}, success=None)
     digest = tasks_digest(tasks)
-    expect: dict[str, Json] = {"options": rules_of(told), "tasks_sha256": digest}
+    expect: dict[str, Json] = {"options": rules_of(served), "tasks_sha256": digest}
     if (pinned := options.get("fingerprint")) is not None:
         expect["fingerprint"] = pinned
     # Keys follow what is asked and expected, however it is written.
@@ -55,7 +55,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     return environment_lease(
         BACKEND,
         options,
-        told,
+        served,
         identity={**written, "splits": lines, "tasks": digest},
         expect=expect,
         # Two sessions are opened before anybody is served.

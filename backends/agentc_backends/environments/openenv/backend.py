@@ -42,15 +42,15 @@ def _lease(options: OptionView) -> LeaseDraft:
         options.refuse("splits", str(error))
         splits = {}
     lines: dict[str, Json] = {name: fold_numbers(part) for name, part in splits.items()}
-    told = replace(settings, splits=lines)
-    expect: dict[str, Json] = {"options": rules_of(told)}
+    served = replace(settings, splits=lines)
+    expect: dict[str, Json] = {"options": rules_of(served)}
     if (pinned := options.get("fingerprint")) is not None:
         expect["fingerprint"] = pinned
     timeout = options.number("launch.ready_timeout_s") if options.is_set("launch") else 60.0
     return environment_lease(
         BACKEND,
         options,
-        told,
+        served,
         left=left,
         identity={**options.identity(), "splits": lines},
         expect=expect,
