@@ -120,7 +120,7 @@ OVERRIDES = tuple(
 
 
 def overridden(dialect: UpstreamDialect, changes: Mapping[str, Any]) -> UpstreamDialect:
-    """A dialect with some of its fields given anew; null keeps one as it is.
+    """A dialect with some of its fields replaced; null keeps one as it is.
 
     Raises DialectError for what does not fit together.
     """

@@ -147,7 +147,7 @@ class LegalActionCache:
             file.parent.mkdir(parents=True, exist_ok=True)
             for line in file.read_bytes().splitlines():
                 lines += 1
-                # A line that was cut off, by a full disk say, is one that is found anew.
+                # A line that was cut off, by a full disk say, is found again.
                 with suppress(ValueError, RecursionError):
                     match json.loads(line):
                         case [str(key), [*legal]] if all(isinstance(one, str) for one in legal):

@@ -123,7 +123,7 @@ class McpEnvironment(ExternalEnvironment):
         return text, reward, True, False, {}
 
     def _failed(self, error: Exception) -> EnvironmentFailure:
-        """The episode's state is unknown: nobody goes on with it."""
+        """The episode's state is unknown: nobody continues with it."""
         self._task = None
         self._hang_up()
         return EnvironmentFailure(str(error))

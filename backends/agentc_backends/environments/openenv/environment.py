@@ -146,7 +146,7 @@ class OpenEnvEnvironment(ExternalEnvironment):
         self._hang_up()
 
     def _failed(self, error: Exception) -> EnvironmentFailure:
-        """The episode's state is unknown: nobody goes on with it."""
+        """The episode's state is unknown: nobody continues with it."""
         self._score = None
         self._hang_up()
         return EnvironmentFailure(str(error))

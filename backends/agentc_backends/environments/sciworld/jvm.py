@@ -193,7 +193,7 @@ class Jvm:
 
 
 class Simulation:
-    """One episode after another in a JVM; `load` starts each anew."""
+    """One episode after another in a JVM; `load` starts each from its beginning."""
 
     def __init__(self, jvm: Jvm, interface: Any, random: Any) -> None:
         self.jvm = jvm
@@ -212,7 +212,7 @@ class Simulation:
             return str(self._interface.getTaskDescription()), str(self._interface.freeActionLook())
 
     def gold_path(self, task: str, variation: int, simplifications: str) -> list[str]:
-        """Actions that the simulator's own agent takes; the simulation starts anew after them."""
+        """Actions that the simulator's own agent takes; the simulation starts again after them."""
         with self.jvm.calling(self):
             self.jvm.forget_paths()
             self._load(task, variation, simplifications, gold=True)

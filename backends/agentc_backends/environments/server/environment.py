@@ -72,7 +72,7 @@ class Environment(Protocol):
         """Names of `info` values that replies carry beside observation, reward and done. An
         environment that ends episodes by a count of steps reports it as `step_limit` after each
         reset, so that a reply without an action, which it never sees, costs a step as well. What
-        it reports as `report`, a mapping, stands in the row of the episode: that of its last step.
+        it reports as `report`, a mapping, is in the row of the episode: that of its last step.
         """
 
     def tasks(self, split: str) -> Sequence[str]:
@@ -92,7 +92,7 @@ class Environment(Protocol):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one action: observation, reward, terminated, truncated, info.
 
-        After the end, `terminated` stays true and no reward is given anew. Raises EpisodeError
+        After the end, `terminated` stays true and no reward is given again. Raises EpisodeError
         before the first reset, and EnvironmentFailure.
         """
 

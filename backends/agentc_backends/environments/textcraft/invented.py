@@ -23,7 +23,7 @@ from agentc_backends.environments.textcraft.recipes import (
 
 _T = TypeVar("_T")
 
-# How often a count stands in Minecraft's own recipes, roughly: few are large.
+# How often a count occurs in Minecraft's own recipes, roughly: few are large.
 _INPUT_COUNTS = (1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 8, 8, 9)
 _OUTPUT_COUNTS = (1, 1, 1, 1, 1, 2, 3, 4, 4, 6, 8)
 _INPUTS = (1, 1, 1, 1, 2, 2, 3)

@@ -45,7 +45,7 @@ class Recipe:
 
     @property
     def command(self) -> str:
-        """The recipe as it stands in a prompt, e.g. `craft 4 stick using 2 planks`."""
+        """The recipe as a prompt has it, e.g. `craft 4 stick using 2 planks`."""
         inputs = ", ".join(f"{part.count} {display_name(part.name)}" for part in self.ingredients)
         return f"craft {self.count} {display_name(self.output)} using {inputs}"
 

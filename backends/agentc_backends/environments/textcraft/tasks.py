@@ -54,7 +54,7 @@ def load_tasks(book: RecipeBook, settings: TextCraftSettings) -> TextCraftTasks:
 def _styled(steps: tuple[ExpertAction, ...], style: ExpertStyle) -> tuple[ExpertAction, ...]:
     """`recipe_first` recalls every recipe of the plan in its first thought, goal first, and then
     acts without thinking; its craft actions leave out the output's count, which the game ignores.
-    What it writes is then a copy, left to right, of something that already stands in the text.
+    What it writes is then a copy, left to right, of something that is already in the text.
     """
     if style == "stepwise":
         return steps

@@ -101,7 +101,7 @@ def read_rows(content: bytes, name: str) -> Iterator[Any]:
                 except ValueError:
                     if not piece or len(text) - at > _LONGEST_ROW:
                         raise
-                    break  # the row goes on in the next piece
+                    break  # the row continues in the next piece
                 at, rows = end, rows + 1
                 yield row
         raise ValueError("no end of the list")
