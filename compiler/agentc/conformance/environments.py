@@ -2,7 +2,6 @@
 other, within what it declares, and no request breaks it.
 
 `environment_checks` takes a way to start the server; `serving.py` makes one from a backend's lease.
-Neighbours: `walks.py`, `environment_requests.py`, `environment_branches.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A bundle is code (its Snakefile, its packages, the programs of its plan), and the sums in it come
 from whoever made it. So the spec is compiled again, bundled beside, and compared byte by byte:
-nothing of the bundle is executed, imported or followed out of it. Neighbour: `bundle.py`.
+nothing of the bundle is executed, imported or followed out of it.
 """
 
 from __future__ import annotations

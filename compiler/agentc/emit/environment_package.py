@@ -1,7 +1,7 @@
 """What packages that an environment is exported as have alike, whatever the format: a name, texts
 that are filled in, the lease's program with its settings, and a folder that is whole or not there.
 
-Formats: `openenv_package.py`, `verifiers_package.py`. Neighbours: `bundle.py`, `cli/env_serve.py`.
+Formats: `openenv_package.py`, `verifiers_package.py`.
 """
 
 from __future__ import annotations

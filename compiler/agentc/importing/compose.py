@@ -1,7 +1,7 @@
 """Reads a configuration as Hydra composes it: a file on top of those that its `defaults` name.
 
 As much of Hydra as released configurations use: names of files in the same folder, and `_self_`.
-Numbers are read as in specs, so that `2e-5` is one. Neighbour: `archer.py` says what they mean.
+Numbers are read as in specs, so that `2e-5` is one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
 """Folds prose for the generated pages, so that their sources can be read and compared line by line.
-
-Neighbours: `fields.py`, `pages.py`, `check_rules.py` and `error_pages.py`, which write the pages.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Drives Snakemake through a plan: shows what happens, stops it when told to, and submits again
-what the cluster cut off. Neighbours: driver.py (one Snakemake), orchestrate.py (all of a run)."""
+"""Drives Snakemake through a plan, from one process of it (snakemake_process.py) to the next: shows
+what happens, stops it on a signal, and submits again what the cluster cut off."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def drive(
     queue: QueueWords = QueueWords(),
 ) -> int:
     """Run Snakemake until the plan is done, or something fails by its own fault; returns the exit
-    code. Jobs that the cluster ended are submitted again, within bounds (resubmission.py). `news`
+    code. Jobs that the cluster ended are submitted again, within bounds (slurm_endings.py). `news`
     has lines of others to show."""
     log = log or directory / DRIVER_LOG
     log.unlink(missing_ok=True)

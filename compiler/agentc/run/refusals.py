@@ -1,5 +1,5 @@
 """Submissions that SLURM refused, in words: which jobs, SLURM's reason, and the setting that it
-means with the place that it comes from. Neighbour: slurm_endings.py, which reads the refusals."""
+means with the place that it comes from."""
 
 from __future__ import annotations
 

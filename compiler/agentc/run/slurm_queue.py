@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PREFIX = "agentc-"
-"""Names of jobs begin with this and the token of their run (active.py)."""
+"""Names of jobs begin with this and the token of their run (active_runs.py)."""
 
 SERVER = "server-"
 """What follows it in the name of a shared server's job."""

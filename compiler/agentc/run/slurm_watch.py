@@ -1,6 +1,5 @@
-"""What Snakemake's plugin for SLURM does not tell of a run's jobs, or tells late, seen in the queue
-itself: that one was cancelled, or has ended. Neighbours: drive.py (asks all the while),
-slurm_waiting.py (jobs that wait), slurm_ends.py (what Snakemake hears)."""
+"""What Snakemake's plugin for SLURM does not report of a run's jobs, or reports late, seen in the
+queue itself: that one was cancelled, or has ended. Snakemake reads the ends from a file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From trial to trial: what is proposed is run, round by round where there is a pruner, and told.
 
-Neighbours: `study.py`; `agentc.cli.search`, which says how a trial is compiled and run.
+`agentc.cli.search` says how a trial is compiled and run.
 """
 
 from __future__ import annotations

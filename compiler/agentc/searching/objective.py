@@ -1,6 +1,4 @@
 """What a trial is worth: a stage's metric in the store, after each round.
-
-Neighbour: `study.py`, which is told it.
 """
 
 from __future__ import annotations
