@@ -1,5 +1,4 @@
-"""What a trial is worth: a stage's metric in the store, after each round.
-"""
+"""What a trial is worth: a stage's metric in the store, after each round."""
 
 from __future__ import annotations
 
