@@ -22,14 +22,13 @@ from agentc.cli.arguments import (
 from agentc.cli.parser import Command, add_store_argument
 from agentc.cli.spec_work import find_spec_work
 from agentc.exit_codes import EXIT_USAGE
-from agentc.kinds.field import Json
-from agentc.plan.review import Review
-from agentc.plan.tree import rank_commands
 from agentc.text import print_wrapped, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
     from agentc.graph.stages import StageGraph
+    from agentc.kinds.field import Json
+    from agentc.plan.review import Review
     from agentc.plan.work import Work
 
 
@@ -142,6 +141,8 @@ def _sources(work: Work, expected: Summary) -> str:
 
 def _server_ranks(job: Mapping[str, Any]) -> dict[str, Json]:
     """The commands of a server that spreads over the nodes of its job."""
+    from agentc.plan.tree import rank_commands
+
     for lease in job["leases"]:
         if "ranks" in lease and not lease.get("server"):
             return {"server_ranks": [*rank_commands(lease)]}
@@ -161,6 +162,7 @@ def _document(
 ) -> dict[str, Json]:
     from agentc.cost.render import estimate_entry, total_entry
     from agentc.plan.review import change_document
+    from agentc.plan.tree import rank_commands
 
     work = review.work
     return {
