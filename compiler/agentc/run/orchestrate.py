@@ -34,7 +34,6 @@ from agentc.run.drive import (
     ignore_signals,
 )
 from agentc.run.leftovers import end_leftover_processes, remove_stale_folders
-from agentc.run.live_view import TimeLeft
 from agentc.run.observe import Observer, ServerWatch
 from agentc.run.past import keep_plan, plan_digest
 from agentc.run.record import Record
@@ -300,7 +299,7 @@ def _view(name: str, work: Work, options: RunOptions) -> Iterator[RunView]:
         with PlainView(sys.stdout) as plain:
             yield plain
         return
-    from agentc.run.live_view import LiveView
+    from agentc.run.live_view import LiveView, TimeLeft
 
     driver = options.driver
     cores = max(at_once(driver.profile, driver.jobs) or os.cpu_count() or 1, driver.cores)
