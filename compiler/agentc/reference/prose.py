@@ -1,4 +1,4 @@
-"""Folds prose for the generated pages, so that their sources can be read and compared line by line."""
+"""Folds prose for the generated pages, so that their sources can be compared line by line."""
 
 from __future__ import annotations
 
