@@ -60,6 +60,46 @@ def test_the_remedy_can_be_copied(
         assert fix in (each.fix or "")
 
 
+@pytest.mark.parametrize(
+    ("written", "near"),
+    [
+        ("models/lama", "models/llama"),
+        ("model/llama", "models/llama"),
+        ("./models/llama3", "models/llama"),
+        ("models/mistral", None),
+    ],
+)
+def test_the_nearest_directory_is_named(written: str, near: str | None, tmp_path: Path) -> None:
+    (tmp_path / "models" / "llama").mkdir(parents=True)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC.replace("MODEL", f"{{path: {written}}}").replace("STARTS_FROM", "base"))
+    (found,) = compile_spec(spec, {}, TABLE).diagnostics
+    assert (found.code, found.message) == ("AGC662", f"there is no readable directory {written}")
+    said = found.fix or ""
+    assert (f"did you mean `path: {near}`?" == said) if near else ("`path:" not in said)
+
+
+@pytest.mark.parametrize(
+    ("setting", "fix"),
+    [
+        ("torch_dtype: bfloat16", "`dtype: bfloat16` in the stages that train the model"),
+        ("dtype: bfloat16", "under the servers that serve it"),
+        ("bf16: true", "`dtype: bfloat16` in the stages that train the model"),
+        ("attn_implementation: sdpa", "`attention: flash` in the stages that train the model"),
+        ("load_in_4bit: true", "`lora: {rank: 16}` in the stages that train the model"),
+    ],
+)
+def test_settings_of_loading_are_of_stages_and_servers(
+    setting: str, fix: str, tmp_path: Path
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    model = KNOWN.replace("}", f", {setting}}}")
+    spec.write_text(SPEC.replace("MODEL", model).replace("STARTS_FROM", "base"))
+    (found,) = compile_spec(spec, {}, TABLE).diagnostics
+    assert (found.code, found.expected) == ("AGC201", None)
+    assert fix in (found.fix or "")
+
+
 USED = """
 agentc: 1
 name: used

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
@@ -73,6 +74,28 @@ def test_a_default_that_all_stages_override_is_a_warning(
     edits += [("          lr: 1e-6", "          lr: 1e-6\n          epochs: 1")]
     found = _found(tmp_path, table, *edits)
     assert [(each.code, each.severity) for each in found] == [("AGC406", "warning")] * 2
+
+
+_OWN_SEEDS = """agentc: 1
+name: demo
+environments: {craft: {backend: textcraft}}
+prompts: {react: {instruction: Craft.}}
+defaults: {seed: 0}
+models: {base: {path: model}}
+stages:
+  expert: {kind: expert, split: train, limit: 8, seed: 1}
+  sft: {kind: sft, model: base, data: expert, lr: 1e-5, global_batch: 1, max_length: 64, seed: 2}
+"""
+
+
+def test_a_default_that_only_a_model_ignores_is_no_reason_for_another_model(
+    tmp_path: Path, table: BackendTable
+) -> None:
+    write_model_folder(tmp_path / "model")
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(_OWN_SEEDS, encoding="utf-8")
+    (found,) = compile_spec(spec, {}, table).diagnostics
+    assert (found.code, found.fix, found.notes) == ("AGC602", "remove `seed`", ())
 
 
 def test_notes_for_readers_stand_everywhere(tmp_path: Path, table: BackendTable) -> None:

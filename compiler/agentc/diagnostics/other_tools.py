@@ -22,14 +22,37 @@ def _same(text: str, *keys: str, where: tuple[str, ...] = ()) -> dict[str, tuple
     return dict.fromkeys(keys, (_Advice(text, where),))
 
 
+_QUANTISED = "training on quantised weights (QLoRA) is not supported"
+_OF_MODELS = ("architecture", "repo", "path")
+_PRECISION_OF_MODELS = _Advice(
+    "write `dtype: bfloat16` in the stages that train the model, and under the servers that serve "
+    "it",
+    _OF_MODELS,
+)
+_ATTENTION_OF_MODELS = _Advice(
+    "write `attention: flash` in the stages that train the model", _OF_MODELS
+)
+
 ADVICE: dict[str, tuple[_Advice, ...]] = {
-    "bf16": (_Advice("write `dtype: bfloat16`", ("dtype",)),),
-    "fp16": (_Advice("write `dtype: bfloat16`; training in float16 is not supported", ("dtype",)),),
-    **_same(
-        "write `dtype: bfloat16` and `lora: {rank: 16}` to save memory; training on quantised "
-        "weights (QLoRA) is not supported",
-        *("load_in_4bit", "load_in_8bit", "quantization_bit", "qlora"),
-        where=("lora",),
+    **dict.fromkeys(("torch_dtype", "dtype", "precision"), (_PRECISION_OF_MODELS,)),
+    "bf16": (_PRECISION_OF_MODELS, _Advice("write `dtype: bfloat16`", ("dtype",))),
+    "fp16": (
+        _PRECISION_OF_MODELS,
+        _Advice("write `dtype: bfloat16`; training in float16 is not supported", ("dtype",)),
+    ),
+    **dict.fromkeys(
+        ("load_in_4bit", "load_in_8bit", "quantization_bit", "quantization_config", "qlora"),
+        (
+            _Advice(
+                "write `dtype: bfloat16` and `lora: {rank: 16}` in the stages that train the "
+                f"model, to save memory; {_QUANTISED}",
+                _OF_MODELS,
+            ),
+            _Advice(
+                f"write `dtype: bfloat16` and `lora: {{rank: 16}}` to save memory; {_QUANTISED}",
+                ("lora",),
+            ),
+        ),
     ),
     **_same(
         "write `lora: {rank: 16}`; without `lora`, all weights are trained",
@@ -57,10 +80,9 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
         *("deepspeed", "deepspeed_config", "fsdp_config", "fsdp", "zero_stage"),
         where=("sharding",),
     ),
-    **_same(
-        "write `attention: flash`",
-        *("flash_attn", "flash_attention", "use_flash_attention_2", "attn_implementation"),
-        where=("attention",),
+    **dict.fromkeys(
+        ("flash_attn", "flash_attention", "use_flash_attention_2", "attn_implementation"),
+        (_ATTENTION_OF_MODELS, _Advice("write `attention: flash`", ("attention",))),
     ),
     **_same(
         "add a stage of kind `evaluate`; trainings do not evaluate while they run",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from agentc.backend_api import BackendTable
+from agentc.backend_api import BackendTable, StageBackend
 from agentc.diagnostics.other_tools import advice_for_kind
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
@@ -170,12 +171,32 @@ def _read(
         roles={**{key: keys[key] for key in roles if key in keys}, **named},
         uses={key: keys[key] for key in kind.uses if key in keys},
         fields={key: keys[key] for key in fields if key in keys},
-        options=_inner(options, place, sink),
+        options={**_beside_options(mapping, allowed, kind, table), **_inner(options, place, sink)},
         placement=_inner(
             placement, place, sink, [field.name for field in language.PLACEMENT_FIELDS]
         ),
         keys={key: entry.key.span for key, entry in [*keys.items(), *named.items()]},
     )
+
+
+def _beside_options(
+    mapping: Mapping, allowed: Collection[str], kind: Kind, table: BackendTable
+) -> dict[str, Entry]:
+    """Options of the backend that were written as keys of the stage. `read_keys` has reported them,
+    and nothing that follows should be: what they were to set is not known, but it is set."""
+    unknown = [entry for entry in mapping.entries if entry.key.text not in allowed]
+    if not unknown:
+        return {}
+    written = mapping.find("backend")
+    named = written.value if written is not None else None
+    chosen = table.find(named.text, kind.name) if isinstance(named, Scalar) else None
+    backends = table.stage_backends(kind.name) if chosen is None else (chosen,)
+    names = {each.name for one in backends if isinstance(one, StageBackend) for each in one.options}
+    return {
+        entry.key.text: Entry(entry.key, Unknown(entry.value.span))
+        for entry in unknown
+        if entry.key.text in names
+    }
 
 
 def _choices(kind: Kind, name: str) -> list[str]:

@@ -10,7 +10,7 @@ import re
 import select
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
@@ -205,19 +205,31 @@ def nearest_file(written: str, boundary: Boundary) -> str | None:
     name is also looked for one folder below."""
     try:
         place = boundary.find(written)
-        folder = boundary.find(str(PurePath(written).anchor or "."))
     except OutsideError:
         return None
     if is_directory(place):
         files = [name for name in _names(place) if is_file(place / name)]
         return str(PurePath(written) / files[0]) if len(files) == 1 else None
+    return _nearest_path(written, boundary, is_file) or _below(written, boundary)
+
+
+def nearest_folder(written: str, boundary: Boundary) -> str | None:
+    """The same of a folder: a lone name is not looked for anywhere else."""
+    return _nearest_path(written, boundary, is_directory)
+
+
+def _nearest_path(written: str, boundary: Boundary, is_meant: Callable[[Path], bool]) -> str | None:
+    try:
+        folder = boundary.find(str(PurePath(written).anchor or "."))
+    except OutsideError:
+        return None
     found = PurePath(PurePath(written).anchor)
     for part in PurePath(written).parts[1 if found.anchor else 0 :]:
         name = part if os.path.lexists(folder / part) else _nearest(part, folder)
         if name is None:
-            return _below(written, boundary)
+            return None
         folder, found = folder / name, found / name
-    return str(found) if is_file(folder) and boundary.holds(folder) else None
+    return str(found) if is_meant(folder) and boundary.holds(folder) else None
 
 
 def is_folder(written: str, boundary: Boundary) -> bool:

@@ -49,7 +49,7 @@ PROGRAMS = (
     _slip("run_is_no_python", "a program with a syntax error", _RUN, "run: agents/broken.py", "agents/broken.py line 1"),
     _slip("params_as_words", "params as a list of words", "params: {style: short}", "params: [style=short]", "params", "{style: short}"),
     _slip("episode_in_minutes", "a unit behind seconds", "episode_s: 60", "episode_s: 10 min", "episode_s", "write `600`"),
-    _slip("options_beside", "options of a backend as keys of the stage", _OPTIONS, "    command: [python, walk.py]\n", "needs a program", "options: {run:", most=2, line="  explore:"),
+    _slip("options_beside", "options of a backend as keys of the stage", _OPTIONS, "    command: [python, walk.py]\n", "unknown key `command`", "`options: {command: ...}`"),
     _slip("agent_on_a_remote_server", "rows of an endpoint that tells no tokens", "    policy: sft\n    split: train\n    options", "    policy: sft\n    server: hosted\n    split: train\n    options", "tokens", "transformers"),
     # Model servers.
     _slip("memory_as_percentage", "a share as a percentage", "gpu_memory_utilization: 0.9", "gpu_memory_utilization: 90", "gpu_memory_utilization", "0.9"),

@@ -7,7 +7,7 @@ Read where the spec may read. That a path leads elsewhere is said by lowering.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
 from agentc.kinds.table import MODEL_SOURCES, makers
 from agentc.memory.architectures import ConfiguredShape, shape_of
 from agentc.runtime.model_folder.folder import LANGUAGE_MODEL, ModelFolder, Needs, read_model_folder
-from agentc.source.files import Boundary, OutsideError
+from agentc.source.files import Boundary, OutsideError, nearest_folder
 
 ENCODER_SOURCES = (*makers(VISION_ENCODER), *makers(TEXT_ENCODER))
 _NEEDS = {
@@ -64,7 +64,15 @@ def _read(path: str, needs: Needs, boundary: Boundary) -> LocalModel | None:
     except OutsideError:
         return None
     marks = _marks(place, boundary)
-    return None if marks is None else _remembered(place, path, needs, marks)
+    if marks is None:
+        return None
+    found = _remembered(place, path, needs, marks)
+    near = None if os.path.lexists(place) else nearest_folder(path, boundary)
+    if near is None:
+        return found
+    (missing,) = found.content.faults
+    meant = replace(missing, fix=f"did you mean `path: {near}`?")
+    return replace(found, content=replace(found.content, faults=(meant,)))
 
 
 def _marks(place: Path, boundary: Boundary) -> tuple[object, ...] | None:

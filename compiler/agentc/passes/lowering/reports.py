@@ -14,7 +14,7 @@ from agentc.diagnostics.diagnostic import uses_of
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Module, Resource, Stage, stage_span
 from agentc.kinds import kind_named
-from agentc.kinds.table import REWORKERS
+from agentc.kinds.table import MODEL_SOURCES, REWORKERS
 from agentc.passes.lowering.leases import ResourceAttempt, attempt_resource
 from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
@@ -97,7 +97,9 @@ def report_defaults(
             if path not in taken and whole:
                 others = _on_others(stage, chosen, lowering, context)
                 able = [other.backend.id for other in others if other.honours(path)]
-                _report_ignored(stage, path, chosen, able, attempt.reasons.get(path), context)
+                # A model from somewhere else is another model.
+                remedies = None if stage.kind in MODEL_SOURCES else able
+                _report_ignored(stage, path, chosen, remedies, attempt.reasons.get(path), context)
             elif path != "seed" and path.split(".")[0] not in honoured_fields(chosen):
                 context.sink.warning(
                     "AGC608",
@@ -165,17 +167,18 @@ def _report_ignored(
     entry: Stage | Resource,
     path: str,
     chosen: Backend,
-    able: list[str],
+    able: list[str] | None,
     reason: str | None,
     context: PassContext,
 ) -> None:
+    """Without `able`, another backend is no remedy."""
     fix = f"remove `{path}`"
     context.sink.error(
         "AGC602",
         f"`{path}` has no effect: {reason or f'{chosen.id} does not read it here'}",
         stage_span(entry, path),
         # Where a reason lies in other settings, another backend is no remedy.
-        notes=() if reason and not able else _able(able),
+        notes=() if able is None or (reason and not able) else _able(able),
         fix=f"use {able[0]}, or {fix}" if able else fix,
         steps=entry.origin.steps,
     )
