@@ -49,6 +49,16 @@ STATED = {
         "order in which thoughts are drawn",
         "newlines in observations",
     ),
+    ("sweet_rl/backend", "sweet_rl/frontend"): (
+        "place of the hidden text",
+        "tokens that are scored",
+        "mean of the likelihood",
+        "pairs of equal scores or texts",
+        "rows that are cut",
+        "model that training starts from",
+    ),
+    ("sweet_rl/frontend",): ("what counts as the answer",),
+    ("archer/detective",): ("names of things in the listed actions",),
 }
 
 
@@ -78,6 +88,19 @@ def test_what_differs_from_the_release_is_stated(name: str, what: str) -> None:
     stated = [entry for entry in plan(name)["experiment"]["discrepancies"] if entry["what"] == what]
     assert len(stated) == 1
     assert all(stated[0][side] for side in ("paper", "code", "chosen"))
+
+
+_ROW = re.compile(r"\| main figure, ([^|]+), [^,|]+ \| \[(archer/\w+)\.yaml\]")
+_METHODS = {"ArCHer": "archer", "CHAI": "chai", "filtered BC": "filtered_bc", "PPO": "ppo"}
+
+
+def test_the_table_of_specs_names_the_methods_of_each() -> None:
+    rows = _ROW.findall((SPECS / "README.md").read_text(encoding="utf-8"))
+    assert len(rows) == 4
+    for methods, name in rows:
+        named = {_METHODS[method] for method in re.split(r", | and ", methods)}
+        made = {str(job["backend"]).removesuffix(".online_rl") for job in jobs(name, "online_rl")}
+        assert named == made, name
 
 
 @pytest.mark.parametrize("name", ETO)

@@ -81,6 +81,36 @@ def test_repeating_rounds_are_one_node() -> None:
     assert ("eto.1.dpo", folded[0].id) in graph.edges
 
 
+def evaluations(count: int) -> Plan:
+    """So many trainings, an evaluation of each, and a table of them."""
+    jobs = [job("base", "model")]
+    for number in range(1, count + 1):
+        jobs.append(job(f"dpo_{number}", "dpo", model=["base"]))
+        jobs.append(job(f"test_{number}", "evaluate", served=f"dpo_{number}"))
+    names = [one.id for one in jobs if one.id.startswith("test_")]
+    results = job("results", "compare", of=names)
+    inputs = {one.id: [one.id] for one in (*jobs, results)}
+    return plan(*jobs, results, job("report", "report", **inputs))
+
+
+def test_many_evaluations_of_one_table_are_one_node_of_a_picture() -> None:
+    work = find_work(plan_document(evaluations(7)), StoreLayout("/nonexistent"))
+    review = review_plan(work, None)
+    graph = stage_graph(review, picture=True)
+    (joined,) = [node for node in graph.nodes if node.kind == "evaluate"]
+    assert (joined.label, joined.note) == ("7 evaluations", "test_1 to test_7")
+    assert len(graph.nodes) == 1 + 7 + 1 + 2
+    into = [source for source, target in graph.edges if target == joined.id]
+    assert into == [f"dpo_{number}" for number in range(1, 8)]
+    assert (joined.id, "results") in graph.edges
+    assert "7 evaluations" in svg_text(graph, "head")
+    for every in (stage_graph(review, picture=True, every=True), stage_graph(review)):
+        assert len([node for node in every.nodes if node.kind == "evaluate"]) == 7
+    few = find_work(plan_document(evaluations(6)), StoreLayout("/nonexistent"))
+    found = stage_graph(review_plan(few, None), picture=True).nodes
+    assert len([node for node in found if node.kind == "evaluate"]) == 6
+
+
 NASTY = plan(job('a<b>&"c"', "sft"), job("x", "sft", data=['a<b>&"c"']))
 
 

@@ -233,7 +233,9 @@ def _configure_graph(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write")
     parser.add_argument(
-        "--all", action="store_true", help="draw every round, also those that repeat each other"
+        "--all",
+        action="store_true",
+        help="draw every round and evaluation, also those that repeat each other",
     )
 
 
@@ -258,7 +260,7 @@ def _graph(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     work = find_spec_work(arguments, load_backends()).work
     review = review_plan(work, plan_before(work.layout, work.document))
-    graph = stage_graph(review, every=arguments.all)
+    graph = stage_graph(review, every=arguments.all, picture=form != "text")
     if form in ("svg", "html", "mermaid") and len(graph.nodes) > _MOST_DRAWN:
         hint = "leave out --all, or use" if arguments.all else "use"
         print(

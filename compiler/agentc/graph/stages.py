@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentc.plan.fold import Group, fold_groups, folded_title, groups_of
 from agentc.plan.review import STATE_WORDS, Item, Mark, Review
@@ -62,9 +62,10 @@ class StageGraph:
         return found
 
 
-def stage_graph(review: Review, *, every: bool = False) -> StageGraph:
+def stage_graph(review: Review, *, every: bool = False, picture: bool = False) -> StageGraph:
     """The graph of a review. Unless `every`, four or more rounds in which the same happens become
-    the first of them and one node for the others."""
+    the first of them and one node for the others, and in a `picture` many evaluations that the same
+    stages read become one node."""
     groups = groups_of(review)
     nodes: dict[str, GraphNode] = {}
     node_of: dict[str, str] = {}
@@ -79,6 +80,8 @@ def stage_graph(review: Review, *, every: bool = False) -> StageGraph:
             # stand on both sides of its rounds.
             nodes[stage] = _node(stage, items, group.title if group.round else "")
             node_of |= {item.id: stage for item in items}
+    if picture and not every:
+        node_of |= _join_evaluations(nodes, _reads(review, node_of), node_of)
     reads = _reads(review, node_of)
     return StageGraph(
         name=review.name,
@@ -131,6 +134,45 @@ def _folded(group: Group) -> GraphNode:
         state=leads.state,
         note=f"as the one before, {len(group.items)} jobs",
     )
+
+
+def _join_evaluations(
+    nodes: dict[str, GraphNode], reads: Mapping[str, Mapping[str, None]], node_of: Mapping[str, str]
+) -> dict[str, str]:
+    """Put one node in the place of the last of many evaluations that the same stages read, and give
+    the new nodes of the jobs concerned: a table of twenty rows is twenty boxes side by side."""
+    readers: dict[str, set[str]] = {}
+    for reader, parents in reads.items():
+        for parent in parents:
+            readers.setdefault(parent, set()).add(reader)
+    alike: dict[tuple[object, ...], list[GraphNode]] = {}
+    for node in nodes.values():
+        if node.kind == "evaluate":
+            read_by = frozenset(readers.get(node.id, ()))
+            look = (node.group, node.backend, node.mark, node.state, read_by)
+            alike.setdefault(look, []).append(node)
+    joined: dict[str, str] = {}
+    for members in alike.values():
+        if len(members) > _MANY_INPUTS:
+            first, last = members[0], members[-1]
+            node = replace(
+                last,
+                id=f"{first.id} to {last.id}",
+                label=f"{len(members)} evaluations",
+                backend="",
+                key="",
+                note=f"{first.label} to {last.label}",
+            )
+            joined |= dict.fromkeys((each.id for each in members), node.id)
+            _replace(nodes, members, node)
+    return {job: joined[name] for job, name in node_of.items() if name in joined}
+
+
+def _replace(nodes: dict[str, GraphNode], members: Sequence[GraphNode], node: GraphNode) -> None:
+    gone = {each.id for each in members[:-1]}
+    kept = [node if each is members[-1] else each for each in nodes.values() if each.id not in gone]
+    nodes.clear()
+    nodes.update((each.id, each) for each in kept)
 
 
 def _reads(review: Review, node_of: Mapping[str, str]) -> dict[str, dict[str, None]]:
