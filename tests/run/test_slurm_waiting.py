@@ -262,6 +262,33 @@ def test_status_after_a_kill_counts_the_jobs_in_the_queue(
     assert "(SLURM job 98: Resources)" in said
 
 
+def test_status_after_a_kill_counts_another_user_s_jobs_too(
+    plan: TinyPlan, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`squeue --me` shows none of them."""
+    scene = Scene(plan)
+    with running(plan, scene) as record:
+        left = RunFolder.of(StoreLayout(plan.store), "tiny").active / f"{record._path.stem}.json"
+        told = json.loads(left.read_text())
+    another = os.geteuid() + 4321
+    left.write_text(json.dumps({**told, "uid": another}))
+    os.utime(left, (1e9, 1e9))
+    comment = "rule_{}_wildcards_{}".format(*plan.object("first").split("/"))
+    squeue = plan.folder / "bin" / "squeue"
+    squeue.parent.mkdir()
+    squeue.write_text(
+        f'#!/bin/sh\ncase " $* " in *" --user={another} "*)\n'
+        f"echo '98|agentc-{record._path.stem}_1|PENDING|Resources|{comment}';; esac\n"
+    )
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{squeue.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(os, "geteuid", lambda: 77)
+    said = shown(capsys, plan, "status", "tiny")
+    assert f"a run of user {another} was killed, and its job 98 is in SLURM's queue" in said
+    assert f"only user {another} (or an administrator) can end them" in said
+    assert "(SLURM job 98: Resources)" in said
+
+
 @pytest.mark.parametrize(
     ("state", "status", "shown_words"),
     [
