@@ -72,15 +72,22 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     ends.unlink(missing_ok=True)
 
 
-def start(folder: Path, *, fails: int = 0, node_fails: bool = False) -> subprocess.Popen[str]:
+def start(
+    folder: Path,
+    *more: str,
+    fails: int = 0,
+    node_fails: bool = False,
+    snakefile: str = SNAKEFILE,
+    sbatch: str = SBATCH,
+) -> subprocess.Popen[str]:
     """Snakemake on the three jobs; the first so many queries fail."""
-    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "Snakefile").write_text(snakefile)
     if not node_fails:
         (folder / "lost").touch()
     commands = folder / "bin"
     commands.mkdir()
     for name, script in {
-        "sbatch": SBATCH,
+        "sbatch": sbatch,
         "sacct": SACCT.format(fails=fails, never="lost"),
         "squeue": "exit 1",
         "scancel": "exit 0",
@@ -92,7 +99,7 @@ def start(folder: Path, *, fails: int = 0, node_fails: bool = False) -> subproce
     argv = [sys.executable, "-m", "agentc.run.slurm_plugin", ENDS, str(folder / "ends.json")]
     argv += ["--executor", "slurm", "--jobs", "5", "--latency-wait", "5", "--slurm-requeue"]
     argv += ["--slurm-no-account", "--slurm-init-seconds-before-status-checks", "1"]
-    argv += ["--default-resources", "slurm_partition=main", "mem_mb=100", "runtime=5"]
+    argv += ["--default-resources", "slurm_partition=main", "mem_mb=100", "runtime=5", *more]
     return subprocess.Popen(
         argv,
         cwd=folder,
@@ -139,3 +146,35 @@ def test_cancelled_job_is_reported_whoever_cancelled_it(folder: Path) -> None:
     said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "SLURM-job '2' failed, SLURM status is: 'CANCELLED'" in said
+
+
+FIVE = """
+rule all:
+    input: expand("{n}.txt", n=range(5))
+rule one:
+    output: "{n}.txt"
+    shell: "true"
+"""
+ARRAYS = """
+echo "$@" >> calls
+for n in 0 1 2 3 4; do echo done > $n.txt; done
+wc -l < calls
+"""
+
+
+def test_array_waits_for_no_jobs_that_come_later(folder: Path) -> None:
+    """Five jobs, two of which may be in the queue: the plugin would wait for all five, and
+    Snakemake for the two."""
+    process = start(
+        folder, "--slurm-array-jobs", "one", "--jobs", "2", snakefile=FIVE, sbatch=ARRAYS
+    )
+    ends = EndsFile(folder / "ends.json")
+    every = {f"{n}{task}": "COMPLETED" for n in range(1, 6) for task in ("", "_1", "_2")}
+    wait_for((folder / "0.txt").exists)
+    ends.add(every)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    calls = (folder / "calls").read_text().splitlines()
+    arrays_of_two = [call for call in calls if "--array=1-2" in call]
+    assert calls[0] in arrays_of_two
+    assert 2 * len(arrays_of_two) + len([c for c in calls if "--array" not in c]) == 5

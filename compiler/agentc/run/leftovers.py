@@ -216,16 +216,32 @@ def _members_exist(layout: StoreLayout, manifest: Path) -> bool:
 
 
 def left_in_queue(dead: Iterable[ActiveRun], work: Work) -> tuple[WaitingJobs, str]:
-    """Which jobs of the plan wait there, and a line for people; "" where nothing is left."""
-    tokens = [run.token for run in dead if run.queue == SLURM]
-    if not tokens:
-        return NOTHING, ""
-    try:
-        jobs = slurm_queue.queued_jobs(tokens)
-    except slurm_queue.QueueError as error:
-        return NOTHING, f"a run was killed; what it left in the queue is not known: {error}"
+    """Which jobs of the plan wait there, and a line for people for each user whose runs were
+    killed; "" where nothing is left."""
+    by_user: dict[int, list[ActiveRun]] = {}
+    for run in dead:
+        if run.queue == SLURM:
+            by_user.setdefault(run.uid, []).append(run)
+    waiting: dict[str, Waiting] = {}
+    lines: list[str] = []
     now = time.time()
-    waiting = {
+    for uid, runs in by_user.items():
+        whose = "" if runs[0].is_mine else f" of {runs[0].user}"
+        try:
+            jobs = slurm_queue.queued_jobs([run.token for run in runs], uid)
+        except QueueError as error:
+            lines.append(
+                f"a run{whose} was killed; what it left in the queue is not known: {error}"
+            )
+            continue
+        if jobs:
+            waiting |= _waiting_of(jobs, work, now)
+            lines.append(_left_line(jobs, runs[0], whose))
+    return (WaitingJobs(waiting, now) if waiting else NOTHING), "\n  ".join(lines)
+
+
+def _waiting_of(jobs: Iterable[QueuedJob], work: Work, now: float) -> dict[str, Waiting]:
+    return {
         name: Waiting(
             number=job.id,
             state=job.state,
@@ -237,13 +253,19 @@ def left_in_queue(dead: Iterable[ActiveRun], work: Work) -> tuple[WaitingJobs, s
         if job.state in ("PENDING", SUSPENDED) and job.unit and not job.unit.endswith("/*")
         for name in ids_of(Ending("", job.unit, ""), work)
     }
-    if not jobs:
-        return NOTHING, ""
+
+
+def _left_line(jobs: Sequence[QueuedJob], run: ActiveRun, whose: str) -> str:
     states = ", ".join(
         f"{n} {state}" for state, n in sorted(Counter(j.state for j in jobs).items())
     )
     verb = "is" if len(jobs) == 1 else "are"
-    return WaitingJobs(waiting, now), (
-        f"a run was killed, and its {numbers_text(job.id for job in jobs)} {verb} in SLURM's queue "
-        f"({states}); `agentc run` waits for what it needs of them, `agentc cancel` ends them"
+    ends = (
+        "`agentc cancel` ends them"
+        if run.may_be_ended
+        else f"only {run.user} (or an administrator) can end them"
+    )
+    return (
+        f"a run{whose} was killed, and its {numbers_text(job.id for job in jobs)} {verb} in "
+        f"SLURM's queue ({states}); `agentc run` waits for what it needs of them, {ends}"
     )

@@ -2,9 +2,9 @@
 queue: `python -m agentc.run.slurm_plugin [--slurm-ends FILE] ...` takes Snakemake's arguments.
 
 A status query that fails is sent again; ends that slurm_watch.py saw in the queue reach
-Snakemake at once; a node that failed is excluded from later submissions only by a name; and
-names of jobs say what they do, `agentc-<token>-<stage>`: the plugin gives all jobs of a run one
-name.
+Snakemake at once; a node that failed is excluded from later submissions only by a name; arrays
+wait for no jobs that come later; and names of jobs say what they do, `agentc-<token>-<stage>`: the
+plugin gives all jobs of a run one name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,15 @@ def adapt(plugin: ModuleType, ends: Path) -> bool:
     names.query_job_status = _first_words(plugin.query_job_status, answers)
     names.get_min_job_age = _asked_once(plugin.get_min_job_age)
     names.Executor = _patient(plugin.Executor, EndsFile(ends), answers)
+    if hasattr(plugin, "pending_jobs_for_rule"):
+        names.pending_jobs_for_rule = _none_to_wait_for
     return True
+
+
+def _none_to_wait_for(dag: Any, rule_name: str) -> int:
+    """How many jobs an array has to wait for. By the plugin's count those that `--jobs` leaves for
+    later, and it submits none of the others meanwhile: Snakemake gives each job once."""
+    return 0
 
 
 def import_adapted(ends: Path) -> None:
