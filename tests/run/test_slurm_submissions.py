@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -235,3 +236,47 @@ def test_a_task_of_an_array_says_that_it_was_out_of_time(plan: TinyPlan) -> None
     task = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
     assert submission(task) == "9_2"
     assert submission({}) is None
+
+
+ABORTED = """\
+srun: Job step aborted: Waiting up to 7 seconds for job step to finish.
+slurmstepd-n1: error: *** STEP 7.0 ON n1 FAILED (non-zero exit code or other failure mode) ***
+srun: error: n1: task 0: Terminated
+"""
+MISSING = """\
+/bin/bash: line 1: /home/lab/agentc-env/bin/python3: No such file or directory
+srun: error: n1: task 0: Exited with exit code 127
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "again", "said"),
+    [
+        # A killed controller that is back starts a job once more, and its node ends the second.
+        (ABORTED, {}, True, "SLURM's job 7 (first): it could not begin (srun: error: n1: task 0:"),
+        (MISSING, {}, False, "SLURM's job 7 (first): it ended before its program started; its log"),
+        (ABORTED, {"state": "failed", "message": "interrupted by SIGTERM"}, False, None),
+        (MISSING, {"state": "failed", "message": "its program exited with 127"}, False, None),
+    ],
+)
+def test_job_that_failed_before_its_wrapper_wrote_anything(
+    text: str, status: dict[str, str], again: bool, said: str | None, plan: TinyPlan
+) -> None:
+    """It was in none of the run's words: the log of Snakemake had only its number."""
+    scene = Scene(plan)
+    kind, key = plan.object("first").split("/")
+    log = plan.folder / f"rule_{kind}" / key / "7.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(text)
+    scene.log.write_text(
+        f"Job 1 has been submitted with SLURM jobid 7 (log: {log}).\n"
+        "SLURM-job '7' failed, SLURM status is: 'FAILED'. Reason: Unknown.\n"
+    )
+    if status:
+        staging = plan.staging("first")
+        staging.mkdir(parents=True)
+        (staging / "status.json").write_text(json.dumps(status))
+    (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)
+    assert ending.again is again
+    described = slurm_endings.describe(scene.log, scene.work)
+    assert [line[: len(said)] for line in described] == [said] if said else described == []

@@ -26,6 +26,9 @@ OUT_OF_TIME = "OUT_OF_TIME"
 NOT_BEGUN = "NOT_BEGUN"
 """For SLURM such a job has FAILED; by its log its `srun` reached no controller, or no node."""
 
+UNSTARTED = "UNSTARTED"
+"""For SLURM such a job has FAILED; its wrapper wrote nothing, and its log does not say why."""
+
 _SUBMITTED = re.compile(
     r"SLURM jobid (\d+) \(log: (.*/rule_([a-z_]+)/([0-9a-f]{32})/[^/\n]*\.log)\)"
 )
@@ -33,6 +36,8 @@ FORGOTTEN = "FORGOTTEN"
 """SLURM took such a job and then knew nothing of it: a killed controller had not saved it yet."""
 _LAUNCH = "timeout waiting for task launch"
 _SRUN = re.compile(rf"^srun: (?:error|fatal): (?:Unable to |{_LAUNCH}).*", re.MULTILINE)
+_ENDED_STEP = re.compile(r"^srun: error: .* task \d+: Terminated$", re.MULTILINE)
+"""SLURM itself ended the step, as a controller does that was killed and has lost track of it."""
 _OF_ARRAYS = re.compile(
     r"^rule (?P<rule>[a-z_]+):$|^    jobid: (?P<job>\d+)$|"
     r"^    wildcards: key=(?P<key>[0-9a-f]{32})$|"
@@ -63,6 +68,7 @@ _REMEDIES = {
     "OUT_OF_MEMORY": "it used more memory than it had asked for; raise `placement: {mem_mb: ...}`"
     " of the stage, or `mem_mb` in the profile",
     NOT_BEGUN: "SLURM's controller or the daemon of its node did not answer when it was to begin",
+    UNSTARTED: "its node may lack the Python environment of agentc, or the store; see that log",
     "NODE_FAIL": "its node failed; `slurm-requeue: true` in the profile lets SLURM start it again",
     "BOOT_FAIL": "its node did not start",
     "PREEMPTED": "a job of higher priority took its place; `slurm-requeue: true` in the profile"
@@ -206,22 +212,33 @@ def _settled(ending: Ending, work: Work, log: Path | None) -> Ending:
         return ending
     if log is not None:
         refresh(log.parent)
-    for message in _SRUN.findall("" if log is None else last_lines(log, 200)):
+    said = "" if log is None else last_lines(log, 200)
+    for message in _SRUN.findall(said):
         if is_away(message) or _LAUNCH in message:
             return replace(ending, status=NOT_BEGUN, message=f"it could not begin ({message})")
     folders = [work.layout.staging(name) for name in names if not work.layout.is_published(name)]
     for folder in folders:
         refresh(folder)  # another node wrote it a moment ago
     open_ones = [read_json(folder / "status.json") for folder in folders]
+    if open_ones and not any(_is_of(status, ending.number) for status in open_ones):
+        if stopped := _ENDED_STEP.search(said):
+            words = f"it could not begin ({stopped.group()})"
+            return replace(ending, status=NOT_BEGUN, message=words)
+        words = f"it ended before its program started; its log: {log}" if said else ""
+        return replace(ending, status=UNSTARTED if said else ending.status, message=words)
     if not open_ones or not all(_is_out_of_time(status, ending.number) for status in open_ones):
         return ending
     messages = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in open_ones)
     return replace(ending, status=OUT_OF_TIME, message="; ".join(messages))
 
 
+def _is_of(status: Mapping[str, Any], number: str) -> bool:
+    """Whether a status file is of this submission, and not of one before it."""
+    return bool(status) and status.get("slurm") in (None, number)
+
+
 def _is_out_of_time(status: Mapping[str, Any], number: str) -> bool:
-    """Whether a status file says so of this submission, and not of one before it."""
-    return status.get("out_of_time") is True and status.get("slurm") in (None, number)
+    return status.get("out_of_time") is True and _is_of(status, number)
 
 
 def describe(log: Path, work: Work) -> list[str]:
