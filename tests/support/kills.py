@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.patience import wait_for
@@ -85,13 +86,14 @@ def cut_off(
     chance: random.Random,
     killed: Counter[str],
     process: subprocess.Popen[bytes],
+    kinds: Sequence[str] = KINDS,
 ) -> str:
     """Let a run go on for up to `longest` seconds, kill something of it, and wait for its end.
     Returns what was killed in words."""
     hit = []
     time.sleep(chance.uniform(0.0, longest))
     while process.poll() is None:
-        kind = chance.choice(KINDS)
+        kind = chance.choice(kinds)
         if kill_one(process, store, kind, longest / 2, chance):
             hit.append(kind)
             killed[kind] += 1
