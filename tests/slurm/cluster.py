@@ -158,7 +158,9 @@ class Cluster:
             if not self.daemons.is_running(f"slurmd.{name}"):
                 self.start_node(name)
             if state != "idle":
-                self.command("scontrol", "update", f"nodename={name}", "state=resume")
+                # One that is back by itself meanwhile takes no such word.
+                with contextlib.suppress(DaemonError):
+                    self.command("scontrol", "update", f"nodename={name}", "state=resume")
         self.wait_idle()
 
 
