@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.torch.online_rl.wanderer import ACKNOWLEDGEMENT, INSTRUCTION
 
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.model import ends_of, load_tokenizer
+from agentc_backends.engine.model import end_tokens, load_tokenizer
 from agentc_backends.environments.corridor.rules import ROOMS, goes_on, outcome
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
@@ -25,7 +25,7 @@ class Players:
         self.policy = load_model(folder).eval()
         self.tokenizer = load_tokenizer(str(folder))
         self.sampler = Sampler(self.policy)
-        self.decode = Decode(max_tokens=4, ends=ends_of(self.policy, self.tokenizer))
+        self.decode = Decode(max_tokens=4, ends=end_tokens(self.policy, self.tokenizer))
         self._chat = ChatText(str(folder), self.tokenizer)
 
     def play(self, seed: int, episodes: int, longest: int) -> list[Episode]:

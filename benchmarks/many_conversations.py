@@ -16,8 +16,8 @@ import time
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from agentc_backends.engine.generation import Engine, EngineLimits, Ongoing
-from agentc_backends.engine.model import Checkpoint, take_ragged
+from agentc_backends.engine.generation import Engine, EngineLimits, EngineRequest
+from agentc_backends.engine.model import Checkpoint, use_ragged_attention
 
 CONTEXT, TOKENS = 1024, 512
 
@@ -34,7 +34,7 @@ def main() -> None:
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
     with torch.inference_mode():
-        geometry = take_ragged(model)
+        geometry = use_ragged_attention(model)
     checkpoint = Checkpoint("", model, None, geometry, TOKENS, 16, CONTEXT, frozenset())
     print("| conversations | replies | CPU s | computed | reused | replies' digest |")
     print("|---|---|---|---|---|---|")
@@ -55,7 +55,7 @@ def converse(engine: Engine, number: int) -> str:
     digest = hashlib.sha256()
     for turn in range(3):
         asked = [
-            Ongoing(
+            EngineRequest(
                 prompt=torch.tensor(talk, dtype=torch.int32).numpy(),
                 max_tokens=8,
                 done=lambda ended: None,
@@ -64,7 +64,7 @@ def converse(engine: Engine, number: int) -> str:
             )
             for place, talk in enumerate(talks)
         ]
-        engine.work_through(asked)
+        engine.run_all(asked)
         for talk, each in zip(talks, asked, strict=True):
             digest.update(repr(each.tokens).encode())
             talk += [*each.tokens, *(rng.randrange(TOKENS) for _ in range(20))]

@@ -25,7 +25,7 @@ import torch
 
 from agentc_backends.agents.common.seeds import turn_seed
 from agentc_backends.engine.decoding import stop_test
-from agentc_backends.engine.generation import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.engine.generation import ClosedError, Engine, EngineLimits, EngineRequest
 from agentc_backends.engine.model import load_checkpoint
 from agentc_backends.openai_api.chat_text import ChatText
 
@@ -55,11 +55,11 @@ class Replay:
         self.tokens = 0
         self._episodes = deque(iter(requests) for requests in episodes)
         self._settings = settings
-        self._next: list[Ongoing] = []
+        self._next: list[EngineRequest] = []
         for _ in range(min(in_flight, len(episodes))):
             self._begin()
 
-    def take(self, wait: bool) -> list[Ongoing]:
+    def take(self, wait: bool) -> list[EngineRequest]:
         if wait and not self._next:
             raise ClosedError
         taken, self._next = self._next, []
@@ -72,11 +72,13 @@ class Replay:
     def _submit(self, requests: Iterator[Request]) -> bool:
         for prompt, seed in requests:
             done = partial(self._ended, requests)
-            self._next.append(Ongoing(prompt=prompt, key=(seed, 0), done=done, **self._settings))
+            self._next.append(
+                EngineRequest(prompt=prompt, key=(seed, 0), done=done, **self._settings)
+            )
             return True
         return False
 
-    def _ended(self, requests: Iterator[Request], sequence: Ongoing) -> None:
+    def _ended(self, requests: Iterator[Request], sequence: EngineRequest) -> None:
         self.tokens += len(sequence.tokens)
         if not self._submit(requests):
             self._begin()

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from tests.torch.online_rl.wanderer import wandering_model
 
-from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.data.models.checkpoint import configure_libraries
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.trl import Algorithm, GroupPhase, TrlLearner
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--lr", type=float, default=2e-3)
     options = parser.parse_args()
-    settle_libraries()
+    configure_libraries()
     torch.set_num_threads(1)
     print("| algorithm | seed | start | end | CPU s |")
     print("|---|---|---|---|---|", flush=True)

@@ -21,7 +21,7 @@ from tests.torch.online_rl.wanderer import wandering_model
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.data.models.checkpoint import configure_libraries
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.state import read_learner, write_learner
@@ -38,7 +38,7 @@ LR, SEED = 1e-3, 1
 
 
 def main() -> None:
-    settle_libraries()
+    configure_libraries()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)

@@ -35,7 +35,7 @@ def add_address_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--die-with-parent", action="store_true", help="Linux only")
 
 
-def begin(options: argparse.Namespace) -> str | None:
+def prepare_process(options: argparse.Namespace) -> str | None:
     """The token from AGENTC_TOKEN. Exits with REFUSED where an open address has none."""
     if options.die_with_parent:
         die_with_parent(signal.SIGTERM)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.data.models.checkpoint import configure_libraries
 from benchmarks.archer_released.parity import (
     AS_MEANT,
     AS_RELEASED,
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20000)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    settle_libraries()
+    configure_libraries()
     checkout = options.checkout.resolve()
     played = games(128, seed=0)
     told = [one for game in played for one in game]

@@ -20,8 +20,7 @@ from transformers import (
     RobertaModel,
 )
 
-from agentc_backends.data.models.text_encoders.job_scratch import train_encoder_tokenizer
-from agentc_backends.data.models.vocabulary import byte_level
+from agentc_backends.data.models.vocabulary import byte_level, train_encoder_tokenizer
 from agentc_backends.environments.guessing_games.environment import GuessingEnvironment
 from agentc_backends.trainers.online_rl.learning import actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss

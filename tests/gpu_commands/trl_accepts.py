@@ -19,9 +19,9 @@ class Begun(Exception):  # noqa: N818 - not an error
 
 
 def main() -> None:
-    from agentc_backends.data.models.checkpoint import settle_libraries
+    from agentc_backends.data.models.checkpoint import configure_libraries
 
-    settle_libraries()
+    configure_libraries()
     import torch
     from meta_model import facts_of, meta_model
     from trl import DPOConfig, SFTConfig

@@ -16,8 +16,7 @@ from agentc.backend_api import SoftwareEnvironment, load_backends
 from agentc.compilation import Compilation, compile_spec
 from agentc.plan.job import Plan
 from agentc.runtime.software.lock_text import read_lock_text
-from agentc_backends.software import TORCH, VLLM, VLLM_CUDA
-from agentc_backends.software.vllm_builds import misfit_on_cpus, misfit_on_gpus
+from agentc_backends.software import TORCH, VLLM, VLLM_CUDA, misfit_on_cpus, misfit_on_gpus
 
 EXAMPLE = Path(agentc.diagnostics.__file__).parent / "examples" / "AGC676"
 SPEC = """\

@@ -1,11 +1,11 @@
-"""Chooses the next token of each sequence, the same one whatever else is in the batch.
+"""Chooses the next token of each sequence, the same one whatever else is in the batch; restricts it
+to a grammar; and turns tokens into a reply's text.
 
 A token is argmax(logit + temperature * Gumbel noise), with noise from a counter-based generator
 (Philox) keyed by (seed, choice) at the token's position: Gumbel-max sampling, exact for the
 softmax at that temperature. Floating-point sums differ in their last bits with the shape of a
 batch, so a choice that such a difference could turn is not made here but reported as `close`;
-`engine.py` makes it from logits computed for that sequence alone.
-"""
+`generation.py` makes it from logits computed for that sequence only."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class TokenChoices:
     tokens: list[int]
     close: list[bool]
 
 
 def choose(
     logits: Tensor, draws: Sequence[Draw], allowed: Mapping[int, Tensor] | None = None
-) -> Chosen:
+) -> TokenChoices:
     """One token for each row of logits [rows, vocabulary]; `close` marks those to be settled.
     `allowed` holds rows to the tokens that may come, as if the model gave the others none."""
     slack = RELATIVE_ERROR * logits.abs().amax(dim=1)
@@ -62,7 +62,7 @@ def choose(
     # Both of the two scores may be off.
     gap = best.values[:, 0] - best.values[:, -1]
     close = (gap <= 2 * slack) | ~certain.gather(1, tokens[:, None])[:, 0]
-    return Chosen(tokens.tolist(), close.tolist())
+    return TokenChoices(tokens.tolist(), close.tolist())
 
 
 def choose_token(logits: Tensor, draw: Draw, allowed: Tensor | None = None) -> int:
@@ -139,12 +139,8 @@ def _nuclei(logits: Tensor, draws: Sequence[Draw], slack: Tensor) -> tuple[Tenso
     return wide, logits.double() > cut
 
 
-# MERGED guide:
-# Holds replies to grammars: which tokens may come next, by llguidance.
-#
-# The library is in the software environment `structured` alone, so it is imported where it is
-# needed.
-# Neighbours: `engine.py` (asks before each token), `openai_api/conversation.py` (writes grammars).
+# Grammars are followed by llguidance, which only the software environment `structured` has: it is
+# imported where it is needed.
 
 
 class GuideError(Exception):
@@ -208,11 +204,6 @@ def check_grammar(grammar: str) -> None:
 def _first_line(problem: str) -> str:
     return problem.strip().splitlines()[0]
 
-
-# MERGED reply_text:
-# Tokens of a reply -> its text, and where a stop text ends it.
-#
-# Used by the engine's process (after each token) and by the server (for the reply).
 
 _WINDOW_TOKENS = 16
 """Tokens decoded beyond the longest stop text when looking for one (a token may hold a part of a

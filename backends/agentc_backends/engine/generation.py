@@ -1,10 +1,7 @@
 """The engine: admits requests, packs steps, chooses tokens, ends sequences.
 
 Each step is one ragged pass over the next token of every running sequence and pieces of new
-prompts, at most `max_batch_tokens` together; texts are scored beside it, a piece at a time.
-Neighbours: `alone.py`, `ragged.py`, `prefix_cache.py`, `sampling.py`, `guide.py`;
-`engine_process.py` runs it, hands in work and is told of results.
-"""
+prompts, at most `max_batch_tokens` together; texts are scored separately, a piece at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _WORTH_WAITING = 64
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """`max_sequences` run at once; `settle_close_calls` recomputes tokens that float error could
-    turn (see `sampling.py`)."""
+    turn (see `decoding.py`)."""
 
     max_batch_tokens: int = 512
     max_sequences: int = 64
@@ -53,7 +50,7 @@ class EngineScore:
 
 
 @dataclass(slots=True, eq=False)
-class Ongoing:
+class EngineRequest:
     """A request under way: one choice of a generation, or a text to score (`max_tokens` 0).
 
     `drawn(token)` hears of each token, `finished(tokens)` says after it whether a stop text has
@@ -63,7 +60,7 @@ class Ongoing:
 
     prompt: Tokens
     max_tokens: int
-    done: Callable[[Ongoing], None]
+    done: Callable[[EngineRequest], None]
     temperature: float = 0.0
     top_p: float = 1.0
     key: tuple[int, int] = (0, 0)
@@ -104,8 +101,8 @@ class ClosedError(Exception):
 class Inbox(Protocol):
     """Where the engine's work comes from."""
 
-    def take(self, wait: bool) -> Iterable[Ongoing | Action]:
-        """What has come in, in order, if told so after waiting for it. An action is carried out
+    def take(self, wait: bool) -> Iterable[EngineRequest | Action]:
+        """What has come in, in order; with `wait`, after waiting for it. An action is carried out
         once nothing is running. Raises ClosedError."""
         ...
 
@@ -118,9 +115,9 @@ class Engine:
         self._limits = limits
         self._context = context
         self._adopt(checkpoint)
-        self._waiting: deque[Ongoing] = deque()
-        self._running: list[Ongoing] = []
-        self._coming: deque[Ongoing | Action] = deque()
+        self._waiting: deque[EngineRequest] = deque()
+        self._running: list[EngineRequest] = []
+        self._coming: deque[EngineRequest | Action] = deque()
 
     def run(self, inbox: Inbox) -> None:
         """Work until the inbox is closed, and leave what is under way then."""
@@ -130,11 +127,11 @@ class Engine:
                 self._admit()
                 self._step()
 
-    def work_through(self, requests: Sequence[Ongoing]) -> None:
+    def run_all(self, requests: Sequence[EngineRequest]) -> None:
         """Run until all of these are done; no others come in meanwhile."""
         self.run(_Delivery(requests))
 
-    def advance(self, requests: Sequence[Ongoing] = ()) -> bool:
+    def advance(self, requests: Sequence[EngineRequest] = ()) -> bool:
         """Take these in and make one step, for who does something else between two; whether
         anything is left under way."""
         with torch.inference_mode():
@@ -167,7 +164,7 @@ class Engine:
         self._coming.extend(inbox.take(idle))
         while self._coming:
             item = self._coming[0]
-            if isinstance(item, Ongoing):
+            if isinstance(item, EngineRequest):
                 self._waiting.append(item)
             elif self._running or self._waiting:
                 break
@@ -178,7 +175,7 @@ class Engine:
     def _admit(self) -> None:
         for sequence in [s for s in self._running if s.cancelled]:
             self._finish(sequence)
-        deferred: deque[Ongoing] = deque()
+        deferred: deque[EngineRequest] = deque()
         while self._waiting and len(self._running) < self._limits.max_sequences:
             sequence = self._waiting.popleft()
             if sequence.cancelled:
@@ -199,7 +196,7 @@ class Engine:
         deferred.extend(self._waiting)
         self._waiting = deferred
 
-    def _better_later(self, sequence: Ongoing) -> bool:
+    def _better_later(self, sequence: EngineRequest) -> bool:
         """Whether a prompt that is being computed right now shares much more than is at hand."""
         if sequence.scoring:
             return False
@@ -232,11 +229,11 @@ class Engine:
         self.counters.computed += at
         self._advance(parts, logits)
 
-    def _pack(self) -> list[tuple[Ongoing, TokenSegment]]:
+    def _pack(self) -> list[tuple[EngineRequest, TokenSegment]]:
         """The next token of each sequence that decodes, then prompts in the order of arrival."""
         budget = self._limits.max_batch_tokens
-        decoding: list[Ongoing] = []
-        filling: list[Ongoing] = []
+        decoding: list[EngineRequest] = []
+        filling: list[EngineRequest] = []
         for sequence in self._running:
             if sequence.scoring:
                 continue
@@ -257,8 +254,8 @@ class Engine:
                 budget -= len(tokens)
         return parts
 
-    def _advance(self, parts: Sequence[tuple[Ongoing, TokenSegment]], logits: Tensor) -> None:
-        drawing: list[Ongoing] = []
+    def _advance(self, parts: Sequence[tuple[EngineRequest, TokenSegment]], logits: Tensor) -> None:
+        drawing: list[EngineRequest] = []
         for sequence, segment in parts:
             assert sequence.slot is not None
             sequence.slot.extend(segment.tokens)
@@ -267,7 +264,7 @@ class Engine:
         if drawing:
             self._draw(drawing, logits)
 
-    def _draw(self, sequences: list[Ongoing], logits: Tensor) -> None:
+    def _draw(self, sequences: list[EngineRequest], logits: Tensor) -> None:
         draws = [Draw(s.temperature, s.top_p, s.key, len(s.tokens)) for s in sequences]
         allowed = self._allowed(sequences)
         chosen = choose(logits, draws, allowed)
@@ -294,7 +291,7 @@ class Engine:
             if sequence.ended or len(sequence.tokens) >= sequence.max_tokens:
                 self._finish(sequence)
 
-    def _allowed(self, sequences: Sequence[Ongoing]) -> dict[int, Tensor]:
+    def _allowed(self, sequences: Sequence[EngineRequest]) -> dict[int, Tensor]:
         """Which tokens may come next, for those of the sequences that are held to something."""
         found: dict[int, Tensor] = {}
         for row, sequence in enumerate(sequences):
@@ -305,7 +302,7 @@ class Engine:
                     sequence.failure = str(error)
         return found
 
-    def _score(self, sequence: Ongoing) -> None:
+    def _score(self, sequence: EngineRequest) -> None:
         """The next piece of a text."""
         slot = sequence.slot
         assert slot is not None
@@ -321,20 +318,20 @@ class Engine:
         if slot.length == len(tokens):
             self._finish(sequence)
 
-    def _report(self, sequence: Ongoing) -> None:
+    def _report(self, sequence: EngineRequest) -> None:
         """Score the tokens of a reply."""
         for logits in self._alone.of_reply(sequence.prompt, sequence.tokens):
             for row in log_probs(logits):
                 token = sequence.tokens[len(sequence.scores)]
                 sequence.scores.append(_scored(token, row, sequence.alternatives))
 
-    def _finish(self, sequence: Ongoing) -> None:
+    def _finish(self, sequence: EngineRequest) -> None:
         self._running.remove(sequence)
         assert sequence.slot is not None
         if not sequence.scoring:
             self._cache.close(sequence.slot, keep=True)
-            told = not (sequence.cancelled or sequence.failure)
-            if sequence.alternatives is not None and told:
+            finished = not (sequence.cancelled or sequence.failure)
+            if sequence.alternatives is not None and finished:
                 self._report(sequence)
         sequence.done(sequence)
 
@@ -350,10 +347,10 @@ def _scored(token: int, row: Tensor, alternatives: int | None) -> EngineScore:
 class _Delivery:
     """An inbox with one delivery: when that is done the engine is idle, and ends."""
 
-    def __init__(self, requests: Sequence[Ongoing]) -> None:
+    def __init__(self, requests: Sequence[EngineRequest]) -> None:
         self._requests = requests
 
-    def take(self, wait: bool) -> Iterable[Ongoing | Action]:
+    def take(self, wait: bool) -> Iterable[EngineRequest | Action]:
         requests, self._requests = self._requests, ()
         if wait and not requests:
             raise ClosedError

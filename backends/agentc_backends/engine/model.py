@@ -1,8 +1,8 @@
-"""One forward pass over several sequences packed in one row, with keys and values kept apart.
+"""A checkpoint's model and its ragged forward pass: several sequences packed in one row.
 
 The linear layers see all tokens at once (no padding); attention runs for each sequence over its
-own contiguous buffers. Neighbours: `checkpoint.py` registers `attend`, `engine.py` packs.
-"""
+own contiguous buffers of keys and values. Loading proves that the ragged pass computes what the
+model itself computes."""
 
 from __future__ import annotations
 
@@ -185,12 +185,6 @@ def _causal_mask(segment: TokenSegment) -> Tensor | None:
     return mask.masked_fill_(~allowed, float("-inf"))[None, None]
 
 
-# MERGED checkpoint:
-# Loads a checkpoint and proves that the ragged pass computes what the model itself computes.
-#
-# Neighbours: `ragged.py` (the pass), `engine.py` (the user), `chat_text.py` (messages ->
-# tokens).
-
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SHORTEST_BOUND = 16
 """Letters that a token is taken to hold at least: normalisation may join or drop some."""
@@ -229,7 +223,7 @@ def load_checkpoint(path: str, dtype: str) -> Checkpoint:
     tokenizer = load_tokenizer(path)
     model.eval()
     with torch.inference_mode():
-        geometry = take_ragged(model)
+        geometry = use_ragged_attention(model)
     return Checkpoint(
         root=str(Path(path).resolve()),
         model=model,
@@ -238,7 +232,7 @@ def load_checkpoint(path: str, dtype: str) -> Checkpoint:
         vocabulary=int(model.get_output_embeddings().weight.shape[0]),
         longest_token=max(_SHORTEST_BOUND, *map(len, tokenizer.get_vocab())),
         context=context_of(model, tokenizer),
-        ends=ends_of(model, tokenizer),
+        ends=end_tokens(model, tokenizer),
     )
 
 
@@ -259,7 +253,7 @@ def _named(path: str) -> Iterator[str]:
         raise ValueError(f"cannot load the model in {path}: {error}") from error
 
 
-def take_ragged(model: Any) -> Geometry:
+def use_ragged_attention(model: Any) -> Geometry:
     """Switch the model to ragged attention, after a comparison with its own. Raises
     UnsupportedModelError; to be called without gradients."""
     vocabulary = int(model.get_input_embeddings().weight.shape[0])
@@ -321,7 +315,7 @@ def context_of(model: Any, tokenizer: Any) -> int:
     return min(known) if known else 4096
 
 
-def ends_of(model: Any, tokenizer: Any) -> frozenset[int]:
+def end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     """The tokens that end a reply."""
     given = getattr(model.generation_config, "eos_token_id", None)
     ends = [] if given is None else given if isinstance(given, list) else [given]

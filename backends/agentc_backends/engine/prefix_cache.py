@@ -3,9 +3,8 @@ only what is new.
 
 Every sequence owns one contiguous buffer. A finished one stays, idle, until its memory is wanted;
 a prompt takes over the idle buffer it extends, or copies the part it shares with any buffer.
-Which buffers those are is known by the blocks of tokens that they begin with, so that a prompt is
-compared with a few of thousands. Neighbours: `ragged.py` (buffers), `engine.py`.
-"""
+Buffers are found by the blocks of tokens that they begin with, so that a prompt is compared with a
+few of thousands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Passes over one sequence alone. Their shapes depend on its tokens only, and so do the last bits
-of what they give; those of a shared pass do not. Close calls are settled by them, log-probabilities
-told. Neighbours: `engine.py`, `ragged.py`."""
+"""Forward passes over a single sequence. Their shapes depend on its tokens only, and so do the last
+bits of their results; those of a shared pass do not. They settle close calls and give the
+log-probabilities that are reported."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TokenGate:
                 refusal = ApiError(401, "a valid token is required", "invalid_api_key")
                 await error_reply(refusal)(scope, receive, send)
                 return
-            send = naming(session, send)
+            send = with_session_header(session, send)
         await self._app(scope, receive, send)
 
 
@@ -50,7 +50,7 @@ def session_of(offered: bytes, token: bytes) -> bytes | None:
     return rest[1:]
 
 
-def naming(session: bytes, send: Send) -> Send:
+def with_session_header(session: bytes, send: Send) -> Send:
     """Sends replies that say for which session they are."""
     if not session:
         return send

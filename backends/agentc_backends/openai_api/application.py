@@ -1,7 +1,4 @@
-"""The ASGI application: OpenAI's routes over a `TextModel`.
-
-Neighbours: `wire.py`, `encoding.py`, `replies.py`, `access.py`; `process.py` runs it.
-"""
+"""The ASGI application: OpenAI's routes over a `TextModel`. `process.py` runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentc_backends.openai_api.access import TokenGate
-from agentc_backends.openai_api.conversation import ToolUse, messages, read_tool_use
+from agentc_backends.openai_api.conversation import ToolUse, read_messages, read_tool_use
 from agentc_backends.openai_api.encoding import PromptEncoder
 from agentc_backends.openai_api.replies import (
     JsonReply,
@@ -52,8 +49,8 @@ from agentc_backends.openai_api.text_model import (
     Sampling,
     ServerStoppedError,
     TextModel,
+    TokenListener,
     TokenScore,
-    Told,
 )
 from agentc_backends.openai_api.values import (
     ApiError,
@@ -158,7 +155,7 @@ class _Handlers:
             facts = self._facts(put, call.sampling, stream, call.token_ids)
             chunks = ChatChunks(facts, sampling.n, prompt, call.tools)
             chunks.begin()
-            chunks.end(await self._model.generate(prompt, sampling, chunks.told))
+            chunks.end(await self._model.generate(prompt, sampling, chunks.add))
 
         return EventStream(produce)
 
@@ -212,7 +209,7 @@ class _Handlers:
             raise ApiError(400, "give either messages or prompt", "invalid_value", "prompt")
         if "messages" in body:
             tokens = await self._encoder.count_chat(
-                messages(body), read_template(body), read_tool_use(body).tools
+                read_messages(body), read_template(body), read_tool_use(body).tools
             )
         else:
             special = flag(body, "add_special_tokens", True)
@@ -237,7 +234,7 @@ class _Handlers:
         prompt: list[int],
         call: CompletionCall,
         sampling: Sampling,
-        told: Told | None = None,
+        listener: TokenListener | None = None,
     ) -> tuple[list[Choice], tuple[str, list[TokenScore]] | None]:
         echoed: tuple[str, list[TokenScore]] | None = None
         if call.echo:
@@ -248,7 +245,7 @@ class _Handlers:
         if sampling.max_tokens == 0:
             empty = Choice(text="", tokens=(), finish_reason="length")
             return [empty] * sampling.n, echoed
-        return await self._model.generate(prompt, sampling, told), echoed
+        return await self._model.generate(prompt, sampling, listener), echoed
 
     def _check(self, tools: ToolUse) -> None:
         """Refuse what replies cannot be held to, before anything is computed."""

@@ -1,6 +1,7 @@
-"""Reads the messages of a request: roles and texts, calls of functions and their results.
+"""Reads the conversation of a request: messages, functions and their calls, the form of the reply.
 
-Neighbours: `wire.py` (the rest of a request), `tools.py` (which functions there are).
+A reply that must call a function or follow a JSON schema gets a grammar, in llguidance's dialect of
+Lark. JSON is written as Python's `json.dumps` writes it, which is how chat templates write calls.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agentc_backends.data.chat.tool_calls import CALL_OPENS, call_text
-from agentc_backends.openai_api.values import flag, refused
+from agentc_backends.openai_api.values import flag, invalid_value
 
 Message: TypeAlias = dict[str, Any]
 """`role`, `content` (a text), and `tool_calls` (of an assistant) or `tool_call_id` (of a result)
@@ -24,17 +25,17 @@ MAX_ROLE_LETTERS = 64
 _SHAPE = "{role, content}, both text, and tool_calls or tool_call_id where functions are called"
 
 
-def messages(body: Mapping[str, Any]) -> list[Message]:
+def read_messages(body: Mapping[str, Any]) -> list[Message]:
     """The field `messages`. A content in parts of text is joined, one that is null is empty."""
     value = body.get("messages")
     if not isinstance(value, list) or not value:
-        raise refused("messages", "must be a list of at least one message")
+        raise invalid_value("messages", "must be a list of at least one message")
     if len(value) > MAX_MESSAGES:
-        raise refused("messages", f"has {len(value)} messages, over {MAX_MESSAGES}")
+        raise invalid_value("messages", f"has {len(value)} messages, over {MAX_MESSAGES}")
     return [_message(f"messages[{i}]", message) for i, message in enumerate(value)]
 
 
-def letters(conversation: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> int:
+def count_letters(conversation: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> int:
     """Letters that a conversation's texts hold, roles aside: its prompt has no fewer."""
     said = sum(len(message["content"]) for message in conversation)
     calls = [call for message in conversation for call in message.get("tool_calls", ())]
@@ -44,31 +45,33 @@ def letters(conversation: Sequence[Message], tools: Sequence[Mapping[str, Any]])
 
 def _message(place: str, message: Any) -> Message:
     if not isinstance(message, dict):
-        raise refused("messages", f"{place} must be {_SHAPE}")
+        raise invalid_value("messages", f"{place} must be {_SHAPE}")
     given = {name: value for name, value in message.items() if value is not None}
     role = given.pop("role", None)
     calls = given.pop("tool_calls", None) or []
     content = _text(place, given.pop("content", "" if calls else None))
     read: Message = {"role": role, "content": content}
     if not isinstance(role, str) or content is None:
-        raise refused("messages", f"{place} must be {_SHAPE}")
+        raise invalid_value("messages", f"{place} must be {_SHAPE}")
     if len(role) > MAX_ROLE_LETTERS:
-        raise refused(
+        raise invalid_value(
             "messages", f"the role of {place} has {len(role)} letters, over {MAX_ROLE_LETTERS}"
         )
     if role == "tool":
         if not isinstance(given.get("tool_call_id"), str):
-            raise refused("messages", f"{place} is a result and needs tool_call_id, a text")
+            raise invalid_value("messages", f"{place} is a result and needs tool_call_id, a text")
         read["tool_call_id"] = given.pop("tool_call_id")
     if calls:
         if role != "assistant":
-            raise refused("messages", f"{place}: only an assistant has tool_calls")
+            raise invalid_value("messages", f"{place}: only an assistant has tool_calls")
         read["tool_calls"] = [
             _call(f"{place}.tool_calls[{i}]", call) for i, call in enumerate(_list(place, calls))
         ]
     if given:
         named = ", ".join(sorted(given))
-        raise refused("messages", f"{place} has unsupported fields ({named}); it must be {_SHAPE}")
+        raise invalid_value(
+            "messages", f"{place} has unsupported fields ({named}); it must be {_SHAPE}"
+        )
     return read
 
 
@@ -78,13 +81,15 @@ def _text(place: str, content: Any) -> str | None:
     for part in content:
         whole = isinstance(part, dict) and set(part) == {"type", "text"}
         if not whole or part["type"] != "text" or not isinstance(part["text"], str):
-            raise refused("messages", f"{place} has a part that is no {{type: text, text: ...}}")
+            raise invalid_value(
+                "messages", f"{place} has a part that is no {{type: text, text: ...}}"
+            )
     return "\n".join(part["text"] for part in content)
 
 
 def _list(place: str, calls: Any) -> list[Any]:
     if not isinstance(calls, list):
-        raise refused("messages", f"{place}.tool_calls must be a list")
+        raise invalid_value("messages", f"{place}.tool_calls must be a list")
     return calls
 
 
@@ -95,19 +100,13 @@ def _call(place: str, call: Any) -> dict[str, Any]:
     number = call.get("id") if isinstance(call, dict) else None
     texts = [name, arguments, number]
     if not all(isinstance(each, str) for each in texts) or call.get("type") != "function":
-        raise refused(
+        raise invalid_value(
             "messages", f"{place} must be {{id, type: function, function: {{name, arguments}}}}"
         )
     return {
         "id": number, "type": "function", "function": {"name": name, "arguments": arguments}
     }  # fmt: skip
 
-
-# MERGED tools:
-# Reads what a chat request says of functions and of the form of the reply.
-#
-# Neighbours: `wire.py` (the rest of the request), `grammar.py` (what a reply is held to),
-# `conversation.py` (calls and results among the messages).
 
 TOOL_FIELDS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "response_format"})
 MAX_TOOLS = 128
@@ -133,11 +132,11 @@ def read_tool_use(body: Mapping[str, Any]) -> ToolUse:
     functions = [_function(i, tool) for i, tool in enumerate(_listed(body))]
     names = [function["name"] for function in functions]
     if len(set(names)) < len(names):
-        raise refused("tools", "two functions have the same name")
+        raise invalid_value("tools", "two functions have the same name")
     choice, named = _choice(body, names)
     several = flag(body, "parallel_tool_calls", True)
     if "parallel_tool_calls" in body and not functions:
-        raise refused("parallel_tool_calls", "needs tools")
+        raise invalid_value("parallel_tool_calls", "needs tools")
     schema = _schema(body)
     strict = any(function.get("strict") for function in functions)
     wanted = functions if named is None else [f for f in functions if f["name"] == named]
@@ -164,25 +163,27 @@ def read_tool_use(body: Mapping[str, Any]) -> ToolUse:
 def _listed(body: Mapping[str, Any]) -> list[Any]:
     tools = body.get("tools", [])
     if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
-        raise refused("tools", f"must be a list of at most {MAX_TOOLS} functions")
+        raise invalid_value("tools", f"must be a list of at most {MAX_TOOLS} functions")
     return tools
 
 
 def _function(index: int, tool: Any) -> dict[str, Any]:
     place = f"tools[{index}]"
     if not isinstance(tool, dict) or tool.get("type") != "function" or len(tool) != 2:
-        raise refused("tools", f"{place} must be {{type: function, function: {{...}}}}")
+        raise invalid_value("tools", f"{place} must be {{type: function, function: {{...}}}}")
     function = tool.get("function")
     if not isinstance(function, dict):
-        raise refused("tools", f"{place}.function must be an object")
+        raise invalid_value("tools", f"{place}.function must be an object")
     given = {name: value for name, value in function.items() if value is not None}
     if unknown := sorted(set(given) - _FUNCTION_FIELDS):
-        raise refused("tools", f"{place}.function has unsupported fields: {', '.join(unknown)}")
+        raise invalid_value(
+            "tools", f"{place}.function has unsupported fields: {', '.join(unknown)}"
+        )
     if not isinstance(given.get("name"), str) or not _NAME.fullmatch(given["name"]):
-        raise refused("tools", f"{place}.function.name must be a word of {_NAME.pattern}")
+        raise invalid_value("tools", f"{place}.function.name must be a word of {_NAME.pattern}")
     for name, kind in (("description", str), ("parameters", dict), ("strict", bool)):
         if not isinstance(given.get(name, kind()), kind):
-            raise refused("tools", f"{place}.function.{name} must be of type {kind.__name__}")
+            raise invalid_value("tools", f"{place}.function.{name} must be of type {kind.__name__}")
     return given
 
 
@@ -202,14 +203,14 @@ def _choice(body: Mapping[str, Any], names: list[str]) -> tuple[str, str | None]
         function = choice.get("function")
         name = function.get("name") if isinstance(function, dict) else None
         if choice.get("type") != "function" or not isinstance(name, str):
-            raise refused("tool_choice", "must be {type: function, function: {name: ...}}")
+            raise invalid_value("tool_choice", "must be {type: function, function: {name: ...}}")
         if name not in names:
-            raise refused("tool_choice", f"{name!r} is none of the tools")
+            raise invalid_value("tool_choice", f"{name!r} is none of the tools")
         return "named", name
     if choice not in ("none", "auto", "required"):
-        raise refused("tool_choice", "must be none, auto, required, or name a function")
+        raise invalid_value("tool_choice", "must be none, auto, required, or name a function")
     if choice != "none" and not names:
-        raise refused("tool_choice", f"{choice} needs tools")
+        raise invalid_value("tool_choice", f"{choice} needs tools")
     return str(choice), None
 
 
@@ -226,17 +227,9 @@ def _schema(body: Mapping[str, Any]) -> dict[str, Any] | None:
         schema = described.get("schema") if isinstance(described, dict) else None
         if isinstance(schema, dict):
             return schema
-        raise refused("response_format", "json_schema must be {name: ..., schema: {...}}")
-    raise refused("response_format", "type must be text, json_object or json_schema")
+        raise invalid_value("response_format", "json_schema must be {name: ..., schema: {...}}")
+    raise invalid_value("response_format", "type must be text, json_object or json_schema")
 
-
-# MERGED grammar:
-# What a reply is held to, as a grammar in llguidance's dialect of Lark.
-#
-# A reply is held to functions that must be called, or to a JSON schema that it must follow. JSON
-# is
-# written as Python's `json.dumps` writes it, which is how chat templates write calls.
-# Neighbours: `tools.py` (what was asked for), `data/chat/tool_calls.py` (the notation of calls).
 
 _WRITTEN = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _PLACE = '"\0"'

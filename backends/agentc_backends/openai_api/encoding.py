@@ -1,7 +1,4 @@
-"""Turns the texts of requests into prompts that fit the context, without holding up the loop.
-
-Neighbours: `wire.py` (what a request may hold), `application.py` (the caller), `text_model.py`.
-"""
+"""Encodes texts of requests into prompts that fit the context, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from agentc_backends.openai_api.conversation import Message, letters
+from agentc_backends.openai_api.conversation import Message, count_letters
 from agentc_backends.openai_api.requests import PromptTemplate
 from agentc_backends.openai_api.text_model import TextModel
 from agentc_backends.openai_api.values import ApiError
@@ -48,7 +45,7 @@ class PromptEncoder:
         code: str = "too_large",
     ) -> list[int]:
         """Tokens of a conversation, which may be somewhat longer than the context."""
-        said = letters(conversation, tools)
+        said = count_letters(conversation, tools)
         self._require_letters(said, "messages", code)
         roles = sum(len(message["role"]) for message in conversation)
         try:

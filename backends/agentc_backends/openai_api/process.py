@@ -1,7 +1,4 @@
-"""Runs an application as a process: what all servers have, and a bounded end.
-
-Used by the `job_serve` programs of the model servers; neighbour: `../process.py`.
-"""
+"""Runs the application of a model server as a process: its arguments, and a bounded shutdown."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from types import FrameType
 
 from starlette.types import ASGIApp
 
-from agentc_backends.server_process import AnnouncedServer, add_address_arguments, begin
+from agentc_backends.server_process import AnnouncedServer, add_address_arguments, prepare_process
 
-__all__ = ["GRACE_S", "add_process_arguments", "begin", "serve"]
+__all__ = ["GRACE_S", "add_process_arguments", "prepare_process", "serve"]
 
 GRACE_S = 1.0
 """Seconds that open requests get after SIGTERM; half a second later the process is gone."""

@@ -1,4 +1,4 @@
-"""Writes replies in OpenAI's shapes. Neighbours: `wire.py` (requests), `application.py`."""
+"""Writes replies in OpenAI's shapes: text, calls of functions, log-probabilities, usage, errors."""
 
 from __future__ import annotations
 
@@ -170,15 +170,6 @@ def completion_scores(scores: Sequence[TokenScore], decode: Decode) -> dict[str,
             for score in scores
         ],
     }
-
-
-# MERGED called:
-# What a chat's reply says and what it calls, in OpenAI's shapes: whole, or in pieces as it
-# comes.
-#
-# Neighbours: `replies.py` and `chunks.py` (the users), `tools.py`; `data/chat/tool_calls.py`
-# reads
-# the calls.
 
 
 class ReplyParts:

@@ -1,8 +1,4 @@
-"""Reads requests of OpenAI's API; what a server does not honour is refused by name.
-
-Neighbours: `values.py`, `conversation.py`, `tools.py` (parts of a request), `replies.py` (the other
-direction), `application.py` (routes).
-"""
+"""Reads requests of OpenAI's API; what a server does not honour is refused by name."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from agentc_backends.openai_api.conversation import (
     TOOL_FIELDS,
     Message,
     ToolUse,
-    messages,
+    read_messages,
     read_tool_use,
 )
 from agentc_backends.openai_api.text_model import Sampling
@@ -26,10 +22,10 @@ from agentc_backends.openai_api.values import (
     ApiError,
     flag,
     integer,
+    invalid_value,
     number,
-    parsed,
+    parse_body,
     refuse_unknown,
-    refused,
     require_model,
 )
 
@@ -112,7 +108,7 @@ async def read_object(request: Request) -> dict[str, Any]:
         data += chunk
         if len(data) > MAX_BODY_BYTES:
             raise ApiError(413, f"the body is over {MAX_BODY_BYTES} bytes", "too_large")
-    body = parsed(data)
+    body = parse_body(data)
     if not isinstance(body, dict):
         raise ApiError(400, "the body must be a JSON object", "invalid_json")
     return {name: value for name, value in body.items() if value is not None}
@@ -125,32 +121,34 @@ def require_bounded(body: Mapping[str, Any]) -> None:
     for name, most in counts.items():
         value = body.get(name)
         if isinstance(value, list) and len(value) > most:
-            raise refused(name, f"has {len(value)} entries, over {most}")
+            raise invalid_value(name, f"has {len(value)} entries, over {most}")
     stop = body.get("stop")
     for text_of_stop in [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []:
         if isinstance(text_of_stop, str) and len(text_of_stop) > MAX_STOP_LETTERS:
-            raise refused("stop", f"a text is over {MAX_STOP_LETTERS} letters")
+            raise invalid_value("stop", f"a text is over {MAX_STOP_LETTERS} letters")
     for message in body["messages"] if isinstance(body.get("messages"), list) else []:
         role = message.get("role") if isinstance(message, dict) else None
         if isinstance(role, str) and len(role) > MAX_ROLE_LETTERS:
-            raise refused("messages", f"a role is over {MAX_ROLE_LETTERS} letters")
+            raise invalid_value("messages", f"a role is over {MAX_ROLE_LETTERS} letters")
     highest = {"n": MAX_CHOICES, "best_of": MAX_CHOICES, "top_logprobs": MAX_ALTERNATIVES,
                "prompt_logprobs": MAX_ALTERNATIVES}  # fmt: skip
     highest |= {} if isinstance(body.get("logprobs"), bool) else {"logprobs": MAX_ALTERNATIVES}
     for name, most in highest.items():
         value = body.get(name)
         if isinstance(value, (int, float)) and value > most:
-            raise refused(name, f"must lie in [0, {most}], is {value}")
+            raise invalid_value(name, f"must lie in [0, {most}], is {value}")
     prompts = body.get("prompt")
     # A list of numbers is one prompt.
     listed = prompts if isinstance(prompts, list) else []
     several = listed if listed and not isinstance(listed[0], int) else []
     if len(several) > MAX_PROMPTS:
-        raise refused("prompt", f"{len(several)} prompts in one request, over {MAX_PROMPTS}")
+        raise invalid_value("prompt", f"{len(several)} prompts in one request, over {MAX_PROMPTS}")
     choices = body.get("n")
     sequences = len(several) * choices if isinstance(choices, int) else 0
     if sequences > MAX_SEQUENCES:
-        raise refused("prompt", f"{sequences} replies (prompts times n), over {MAX_SEQUENCES}")
+        raise invalid_value(
+            "prompt", f"{sequences} replies (prompts times n), over {MAX_SEQUENCES}"
+        )
 
 
 def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:
@@ -160,16 +158,20 @@ def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:
     wants = flag(body, "logprobs", False)
     alternatives = integer(body, "top_logprobs", 0, 0, MAX_ALTERNATIVES)
     if alternatives and not wants:
-        raise refused("top_logprobs", "needs logprobs: true")
+        raise invalid_value("top_logprobs", "needs logprobs: true")
     if "max_tokens" in body and "max_completion_tokens" in body:
-        raise refused("max_completion_tokens", "max_tokens is its older name; give one of the two")
+        raise invalid_value(
+            "max_completion_tokens", "max_tokens is its older name; give one of the two"
+        )
     limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
     tools = read_tool_use(body)
     sampling = _sampling(body, integer(body, limit, _UNLIMITED, 1), alternatives if wants else None)
     if tools.grammar is not None and sampling.ignore_eos:
-        raise refused("ignore_eos", f"excludes {tools.cause}, whose replies end by themselves")
+        raise invalid_value(
+            "ignore_eos", f"excludes {tools.cause}, whose replies end by themselves"
+        )
     return ChatCall(
-        messages=messages(body),
+        messages=read_messages(body),
         template=read_template(body),
         tools=tools,
         sampling=replace(sampling, grammar=tools.grammar),
@@ -186,11 +188,11 @@ def read_completion(body: Mapping[str, Any], served: str) -> CompletionCall:
     echo = flag(body, "echo", False)
     limit = integer(body, "max_tokens", 16, 0)
     if limit == 0 and not echo:
-        raise refused("max_tokens", "0 is of use only with echo: true")
+        raise invalid_value("max_tokens", "0 is of use only with echo: true")
     prompts = _prompts(body)
     sampling = _sampling(body, limit, logprobs)
     if len(prompts) * sampling.n > MAX_SEQUENCES:
-        raise refused(
+        raise invalid_value(
             "prompt",
             f"{len(prompts)} prompts with n: {sampling.n} each are more than {MAX_SEQUENCES} "
             "replies; send several requests",
@@ -212,9 +214,11 @@ def read_stream(body: Mapping[str, Any]) -> Streaming | None:
     if options is None:
         return Streaming(usage=False) if streamed else None
     if not streamed:
-        raise refused("stream_options", "needs stream: true")
+        raise invalid_value("stream_options", "needs stream: true")
     if not isinstance(options, dict) or set(options) - {"include_usage"}:
-        raise refused("stream_options", "must be {include_usage: true or false}, nothing else")
+        raise invalid_value(
+            "stream_options", "must be {include_usage: true or false}, nothing else"
+        )
     return Streaming(usage=flag(options, "include_usage", False))
 
 
@@ -225,7 +229,7 @@ def require_reportable(prompts: int, length: int, sampling: Sampling, *, echo: b
     positions = sampling.n * (sampling.max_tokens + (length if echo else 0))
     reported = prompts * positions * (1 + sampling.logprobs)
     if reported > MAX_REPORTED:
-        raise refused(
+        raise invalid_value(
             "logprobs",
             f"the reply could hold {reported} log-probabilities, over {MAX_REPORTED}; ask for "
             "fewer alternatives, prompts or choices, or for a lower max_tokens",
@@ -237,14 +241,14 @@ def read_template(body: Mapping[str, Any]) -> PromptTemplate:
     continued = flag(body, "continue_final_message", False)
     opening = flag(body, "add_generation_prompt", not continued)
     if continued and opening:
-        raise refused("continue_final_message", "excludes add_generation_prompt: true")
+        raise invalid_value("continue_final_message", "excludes add_generation_prompt: true")
     return PromptTemplate(add_generation_prompt=opening, continue_final_message=continued)
 
 
 def _sampling(body: Mapping[str, Any], max_tokens: int, logprobs: int | None) -> Sampling:
     top_p = number(body, "top_p", 1.0, 0.0, 1.0)
     if top_p == 0.0:
-        raise refused("top_p", "must be above 0")
+        raise invalid_value("top_p", "must be above 0")
     return Sampling(
         max_tokens=max_tokens,
         temperature=number(body, "temperature", 1.0, 0.0, 100.0),
@@ -261,9 +265,11 @@ def _stop(body: Mapping[str, Any]) -> tuple[str, ...]:
     value = body.get("stop", [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(t, str) and t for t in texts):
-        raise refused("stop", "must be a text or a list of texts, none empty")
+        raise invalid_value("stop", "must be a text or a list of texts, none empty")
     if len(texts) > MAX_STOPS or any(len(t) > MAX_STOP_LETTERS for t in texts):
-        raise refused("stop", f"at most {MAX_STOPS} texts of at most {MAX_STOP_LETTERS} letters")
+        raise invalid_value(
+            "stop", f"at most {MAX_STOPS} texts of at most {MAX_STOP_LETTERS} letters"
+        )
     return tuple(texts)
 
 
@@ -274,7 +280,7 @@ def _prompts(body: Mapping[str, Any]) -> list[str | list[int]]:
     if isinstance(value, list) and value:
         # A list of numbers is one prompt, whose length the context bounds.
         if len(value) > MAX_PROMPTS and not isinstance(value[0], int):
-            raise refused(
+            raise invalid_value(
                 "prompt",
                 f"{len(value)} prompts in one request, over {MAX_PROMPTS}; send several requests",
             )
@@ -284,7 +290,7 @@ def _prompts(body: Mapping[str, Any]) -> list[str | list[int]]:
             return [value]
         if all(_token_ids(item) for item in value):
             return list(value)
-    raise refused("prompt", "must be a text, a list of token ids, or a list of either")
+    raise invalid_value("prompt", "must be a text, a list of token ids, or a list of either")
 
 
 def _token_ids(value: object) -> bool:

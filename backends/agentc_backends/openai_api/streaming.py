@@ -1,8 +1,9 @@
-"""A reply in server-sent events: each is written when it comes, and nobody works for a client that
-has gone.
+"""A reply in server-sent events, in OpenAI's chunks, while it is made; nothing is computed for a
+client that has gone.
 
-Neighbours: `chunks.py` (what the events hold), `application.py` (the user), `replies.py`.
-"""
+Texts and token ids are sent as they are drawn. Log-probabilities are in the last chunk of their
+choice: they come from a pass of their own once the reply has ended, so that they are those of a
+reply without streaming to the last bit."""
 
 from __future__ import annotations
 
@@ -117,14 +118,8 @@ def _event(content: object) -> bytes:
     return b"data: " + as_json(content) + b"\n\n"
 
 
-# MERGED growing_text:
-# The text of a reply while its tokens come: what can be told of it, and never has to be unsaid.
-#
-# A token may hold a part of a character, and a text may be the beginning of a stop text; both
-# are
-# held back. What was told and the rest are together the text of the whole reply, letter for
-# letter.
-# Neighbours: `chunks.py` (the user), `text_model.py`.
+# A token may hold a part of a character, and a text may be the beginning of a stop text: both are
+# held back. The pieces and the rest are together the text of the whole reply, letter for letter.
 
 _PART = "\ufffd"
 """What a decoder writes for bytes that are no character, or are not one yet."""
@@ -139,7 +134,7 @@ class GrowingText:
         self._tokens: list[int] = []
         self._start = self._read = 0
         self._held = ""
-        self._told = 0
+        self._emitted = 0
         self._stopped = False
 
     def add(self, tokens: Sequence[int]) -> str:
@@ -159,12 +154,12 @@ class GrowingText:
         self._stopped = bool(cuts)
         certain = min(cuts) if cuts else len(self._held) - self._beginning_of_a_stop()
         text, self._held = self._held[:certain], self._held[certain:]
-        self._told += len(text)
+        self._emitted += len(text)
         return text
 
     def rest(self, choice: Choice) -> str:
         """What is left to tell once the choice is known."""
-        return choice.text[self._told :]
+        return choice.text[self._emitted :]
 
     def _beginning_of_a_stop(self) -> int:
         """Letters at the end that a stop text begins with, the most of them."""
@@ -176,15 +171,6 @@ class GrowingText:
                     break
         return longest
 
-
-# MERGED chunks:
-# Writes a reply in OpenAI's chunks while it is made.
-#
-# Texts and token ids come as they are drawn. Log-probabilities stand in the last chunk of their
-# choice: they are told from a pass of their own once the reply has ended, so that they are those
-# of
-# a reply without streaming to the last bit. Neighbours: `replies.py` (whole replies),
-# `growing_text.py`, `event_stream.py`.
 
 Echo = tuple[str, Sequence[TokenScore]]
 
@@ -232,8 +218,8 @@ class _Chunks:
         self._send([entry])
 
     def _send(self, entries: Sequence[dict[str, Any]], **more: object) -> None:
-        told = {"usage": None} if self._facts.usage else {}
-        self._facts.put({**self._shared, "choices": entries, **told, **more})
+        counts = {"usage": None} if self._facts.usage else {}
+        self._facts.put({**self._shared, "choices": entries, **counts, **more})
 
     def _count(self, prompt_tokens: int, choices: Sequence[Choice]) -> None:
         if self._facts.usage:
@@ -241,7 +227,7 @@ class _Chunks:
 
 
 class ChatChunks(_Chunks):
-    """A chat completion's: `begin`, then `told` for each token, then `end`."""
+    """A chat completion's: `begin`, then `add` for each token, then `end`."""
 
     def __init__(
         self, facts: StreamFacts, choices: int, prompt: Sequence[int], tools: ToolUse
@@ -260,7 +246,7 @@ class ChatChunks(_Chunks):
         ]
         self._send(entries, **more)
 
-    def told(self, index: int, tokens: Sequence[int]) -> None:
+    def add(self, index: int, tokens: Sequence[int]) -> None:
         for delta in self._parts[index].add(self._grow(index, tokens)):
             self._put(index, delta=delta)
 
@@ -290,12 +276,12 @@ class CompletionChunks(_Chunks):
     def hearer(self, first: int) -> Callable[[int, Sequence[int]], None]:
         """Hears the choices of a prompt, the first of which has this index."""
 
-        def told(index: int, tokens: Sequence[int]) -> None:
+        def add(index: int, tokens: Sequence[int]) -> None:
             text = self._grow(first + index, tokens)
             if text:
                 self._put(first + index, text=text)
 
-        return told
+        return add
 
     def echo(self, index: int, prompt: Sequence[int], text: str) -> None:
         """The text of a prompt that is to be repeated, before the choice itself."""

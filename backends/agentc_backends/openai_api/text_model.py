@@ -1,8 +1,4 @@
-"""What a server must supply: a `TextModel` that encodes, generates and scores.
-
-Neighbours: `wire.py` makes `Sampling` out of requests, `encoding.py` and `application.py` call
-the model.
-"""
+"""What a server must supply: a `TextModel` that encodes, generates and scores."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-Told: TypeAlias = Callable[[int, Sequence[int]], None]
+TokenListener: TypeAlias = Callable[[int, Sequence[int]], None]
 """Hears the tokens of a choice (its index, what has come) on the event loop, as they are drawn."""
 
 
@@ -21,7 +17,7 @@ class Sampling:
     `temperature` 0 is greedy. `seed` fixes each choice by itself: choice i of a request depends
     on (prompt, settings, seed, i) and on nothing else. `logprobs` is None for none, else the
     number of alternatives reported at each position. `stop` texts end a choice and are cut off.
-    `grammar` is what a reply is held to (`grammar.py`).
+    `grammar` is what a reply is held to (`conversation.py`).
     """
 
     max_tokens: int
@@ -110,11 +106,11 @@ class TextModel(Protocol):
         ...
 
     async def generate(
-        self, prompt: Sequence[int], sampling: Sampling, told: Told | None = None
+        self, prompt: Sequence[int], sampling: Sampling, listener: TokenListener | None = None
     ) -> list[Choice]:
-        """`sampling.n` continuations of a prompt that fits the context. `told` hears tokens before
-        the end; it may hear none of a choice (which is known at its end alone), and never one that
-        the choice does not have."""
+        """`sampling.n` continuations of a prompt that fits the context. `listener` receives tokens
+        before the end; it may receive none of a choice (which is known at its end only), and never
+        one that the choice does not have."""
         ...
 
     async def score(self, tokens: Sequence[int], alternatives: int) -> list[TokenScore]:

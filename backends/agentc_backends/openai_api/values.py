@@ -1,7 +1,4 @@
-"""Values out of the JSON of a request, and how one is refused by name.
-
-Neighbours: `wire.py`, `tools.py`, `conversation.py` (which fields there are).
-"""
+"""Values out of the JSON of a request, and how one is refused by name."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class ApiError(Exception):
         self.param = param
 
 
-def parsed(data: bytes | bytearray) -> Any:
+def parse_body(data: bytes | bytearray) -> Any:
     """The JSON of a body. Raises ApiError (400), also for a lone surrogate anywhere in it: half of
     a character, as a text has that was cut within an emoji, which no tokenizer or file can hold."""
     try:
@@ -76,38 +73,40 @@ def integer(
 ) -> int:
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise refused(name, "must be an integer")
+        raise invalid_value(name, "must be an integer")
     return int(_within(name, value, low, high))
 
 
 def number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise refused(name, "must be a number")
+        raise invalid_value(name, "must be a number")
     return float(_within(name, value, low, high))
 
 
 def flag(body: Mapping[str, Any], name: str, default: bool) -> bool:
     value = body.get(name, default)
     if not isinstance(value, bool):
-        raise refused(name, "must be true or false")
+        raise invalid_value(name, "must be true or false")
     return value
 
 
 def text(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str):
-        raise refused(name, "must be given, as text")
+        raise invalid_value(name, "must be given, as text")
     return value
 
 
 def _within(name: str, value: float, low: float | None, high: float | None) -> float:
     # NaN fails both comparisons the right way round only when they are written like this.
     if (low is not None and not value >= low) or (high is not None and not value <= high):
-        raise refused(name, f"must lie in [{low}, {'any' if high is None else high}], is {value}")
+        raise invalid_value(
+            name, f"must lie in [{low}, {'any' if high is None else high}], is {value}"
+        )
     return value
 
 
-def refused(name: str, problem: str) -> ApiError:
+def invalid_value(name: str, problem: str) -> ApiError:
     """The refusal of a field's value."""
     return ApiError(400, f"{name}: {problem}", "invalid_value", name)

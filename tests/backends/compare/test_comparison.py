@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.results.compare.comparison import (
+from agentc_backends.results.compare.job_compare import (
     ComparisonError,
     compare,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.evaluate.metrics import measure
-from agentc_backends.results.compare.comparison import compare
+from agentc_backends.results.compare.job_compare import compare
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
 from agentc_backends.results.report.collect import Collection, collect

@@ -8,7 +8,7 @@ import pytest
 
 from agentc_backends.agents.common.critic_scores import advantage
 from agentc_backends.agents.rank.turns import rewarded_turn, sampler_scores, valued_turn
-from agentc_backends.data.ranked.pairs import ascending, halves
+from agentc_backends.data.ranked.job_ranked_pairs import ascending, halves
 
 # (critic | reference) log-probabilities of the tokens of four candidates of one turn.
 TOKENS = {

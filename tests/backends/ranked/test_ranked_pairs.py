@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.data.ranked.pairs import RankedCounts, RankedRules, ranked_pairs
+from agentc_backends.data.ranked.job_ranked_pairs import RankedCounts, RankedRules, ranked_pairs
 
 
 def rules(**changes: Any) -> RankedRules:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentc_backends.agents.evaluate.metrics import measure
-from agentc_backends.results.compare.comparison import compare
+from agentc_backends.results.compare.job_compare import compare
 
 CONFIDENCE = 0.95
 LOCK = "jinja2==3\n"

@@ -13,9 +13,9 @@ from tests.backends.report.test_episodes import in_browser
 from tests.backends.report.test_report import CHROMIUM, collected
 
 from agentc_backends.results.report.collect import collect
+from agentc_backends.results.report.curves import training_charts
 from agentc_backends.results.report.drawings import _short
 from agentc_backends.results.report.page import render_page
-from agentc_backends.results.report.training import training_charts
 
 
 def lines_of(svg: str) -> dict[str, list[tuple[float, float]]]:

@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_S
 from agentc_backends.openai_api import requests
 from agentc_backends.openai_api.application import create_app
 from agentc_backends.openai_api.encoding import INLINE_LETTERS
-from agentc_backends.servers.scripted.scripted_model import ScriptedModel, read_rules
+from agentc_backends.servers.scripted.job_serve import ScriptedModel, read_rules
 
 CONTEXT = 4 * INLINE_LETTERS
 

@@ -15,7 +15,7 @@ from streaming import STREAMING
 from tests.support.patience import NEVER_S, PATIENCE_S
 
 from agentc_backends import clients
-from agentc_backends.servers.scripted.scripted_model import choose_reply, read_rules
+from agentc_backends.servers.scripted.job_serve import choose_reply, read_rules
 from conformance import CHECKS, CONVERSATION, Target, started
 
 MODULE = "agentc_backends.servers.scripted.job_serve"

@@ -17,7 +17,7 @@ from agentc.backend_api import LeaseDraft, OptionView
 from agentc.runtime.servers.server_log import find_cause
 from agentc_backends.servers.vllm.backend import BACKEND as VLLM
 from agentc_backends.servers.vllm.backend import CAUSES
-from agentc_backends.servers.vllm.job_serve import own_folder, prepared, require_memory
+from agentc_backends.servers.vllm.job_serve import prepare_machine, private_folder, require_memory
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_vllms_workers_are_bound_to_these_cores_each(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     environ = {"AGENTC_CORES": cores} if cores else {}
-    with prepared(environ, words.split()):
+    with prepare_machine(environ, words.split()):
         assert environ["VLLM_CPU_OMP_THREADS_BIND"] == binding
 
 
@@ -94,7 +94,7 @@ def test_a_vllm_server_leaves_no_files(short: Path, monkeypatch: pytest.MonkeyPa
     with (alive / "lock").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         monkeypatch.setattr(tempfile, "tempdir", str(short))
-        with prepared(environ, ["serve", "M"]) as own:
+        with prepare_machine(environ, ["serve", "M"]) as own:
             assert environ["TMPDIR"] == str(own) == tempfile.gettempdir()
             assert {path.name for path in own.parent.iterdir()} == {"alive", own.name}
         assert [path.name for path in own.parent.iterdir()] == ["alive"]
@@ -108,7 +108,7 @@ def test_a_folder_that_others_may_write_is_not_used(
     (short / f"agentc-vllm-{os.getuid()}").chmod(0o777)
     monkeypatch.setattr(tempfile, "tempdir", str(short))
     environ: dict[str, str] = {}
-    with prepared(environ, ["serve", "M"]) as own:
+    with prepare_machine(environ, ["serve", "M"]) as own:
         folder = own.parent.parent
     assert folder.name.startswith(f"agentc-vllm-{os.getuid()}-")
     assert folder.stat().st_mode & 0o077 == 0
@@ -122,7 +122,7 @@ def test_a_folder_whose_name_is_taken_is_replaced_where_it_was(
     taken = tmp_path / "taken"
     taken.mkdir()
     taken.chmod(0o777)
-    folder = own_folder(taken)
+    folder = private_folder(taken)
     assert folder != taken
     assert (folder.parent, folder.stat().st_mode & 0o077) == (tmp_path, 0)
 
@@ -146,6 +146,6 @@ def test_sockets_have_short_paths_whatever_the_temporary_folder(
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     environ: dict[str, str] = {}
-    with prepared(environ, ["serve", "M"]) as own, socket.socket(socket.AF_UNIX) as listener:
+    with prepare_machine(environ, ["serve", "M"]) as own, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{environ['TMPDIR']}/{uuid.uuid4()}")
     assert not own.exists()

@@ -18,7 +18,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens, render
 from agentc_backends.data.chat.rows import MaskRules, encode_rows
 from agentc_backends.data.chat.tokens import Encoder
-from agentc_backends.data.models.checkpoint import settle_chat_format
+from agentc_backends.data.models.checkpoint import set_chat_format
 from agentc_backends.data.models.vocabulary import corpus_texts, train_tokenizer
 from agentc_backends.openai_api.chat_text import ChatText
 
@@ -193,6 +193,6 @@ class TestCheckpoints:
         folder = small_model(tmp_path)
         before = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
         for _ in range(2):  # again: nothing twice
-            settle_chat_format(folder, "plain")
+            set_chat_format(folder, "plain")
         told = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
         assert told == [before, *line_end_tokens(AutoTokenizer.from_pretrained(folder), PLAIN)]

@@ -15,7 +15,7 @@ from tests.torch.trl.jobs import small_model
 from transformers import AutoTokenizer
 
 from agentc_backends.data.chat.tokens import ends_of_model
-from agentc_backends.data.models.checkpoint import CheckpointError, settle_chat_format
+from agentc_backends.data.models.checkpoint import CheckpointError, set_chat_format
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_end_of_the_format_is_an_end_of_the_model(
     if template is not None:
         (folder / "chat_template.jinja").write_text(template)
     before = (folder / "generation_config.json").read_bytes()
-    settle_chat_format(folder, chat_format)
+    set_chat_format(folder, chat_format)
     tokenizer = AutoTokenizer.from_pretrained(str(folder))
     ends = ["<|endoftext|>"] if end is None else ["<|endoftext|>", end]
     assert tokenizer.convert_ids_to_tokens(ends_of_model(folder, tokenizer)) == ends
@@ -68,4 +68,4 @@ def test_a_template_that_ends_no_reply_is_refused(base: Path, tmp_path: Path) ->
     shutil.copytree(base, folder)
     (folder / "chat_template.jinja").write_text(NO_END)
     with pytest.raises(CheckpointError, match="ends no reply"):
-        settle_chat_format(folder, "tokenizer")
+        set_chat_format(folder, "tokenizer")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.torch.trl.jobs import launch, make_job
 
-_SCRATCH = "agentc_backends.data.models.text_encoders.job_scratch"
+_SCRATCH = "agentc_backends.data.models.job_scratch"
 _SIZES = {"hidden_size": 32, "layers": 1, "heads": 2, "context": 32, "vocab_size": 300, "seed": 3}
 
 

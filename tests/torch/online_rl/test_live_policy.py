@@ -18,8 +18,8 @@ from agentc_backends.agents.common.episode import Attempt, EpisodeRules, Policy
 from agentc_backends.agents.common.prompts import EpisodePrompt
 from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.clients.errors import ContextOverflowError
-from agentc_backends.data.models.checkpoint import settle_chat_format
-from agentc_backends.engine.model import ends_of, load_tokenizer
+from agentc_backends.data.models.checkpoint import set_chat_format
+from agentc_backends.engine.model import end_tokens, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText
@@ -115,9 +115,9 @@ def test_in_plain_text_a_policy_reads_the_game_and_nothing_else(tmp_path: Path) 
     """ArCHer's transcripts under `memory: last`, byte for byte, from a real game; a reply ends with
     its line, and the line end is a token of it."""
     folder = make_model(tmp_path, CONFIGS["llama-gqa"])
-    settle_chat_format(folder, "plain")
+    set_chat_format(folder, "plain")
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), load_tokenizer(str(folder))
-    ends = ends_of(model, tokenizer)
+    ends = end_tokens(model, tokenizer)
     # Likelier than untrained weights have it, else hardly a reply would reach its line end.
     with torch.no_grad():
         row = model.lm_head.weight[tokenizer("\n")["input_ids"][0]]

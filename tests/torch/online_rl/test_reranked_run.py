@@ -29,7 +29,7 @@ from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
 from agentc_backends.agents.common.episode import Policy, read_rules, split_tasks, task_attempts
 from agentc_backends.agents.rollout.play import TurnRules, play
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.engine.model import ends_of, load_tokenizer
+from agentc_backends.engine.model import end_tokens, load_tokenizer
 from agentc_backends.environments.server.inside import InsideEnvironment
 from agentc_backends.environments.server.program import opener_of
 from agentc_backends.openai_api.chat_text import ChatText
@@ -96,7 +96,7 @@ def test_evaluations_are_those_behind_a_server_that_reranks(chai: Path, tmp_path
     async def of_first_candidates() -> list[str]:
         model, tokenizer = load_model(published).eval(), load_tokenizer(str(published))
         drawn = Decode(
-            temperature=1.0, max_tokens=decode["max_tokens"], ends=ends_of(model, tokenizer)
+            temperature=1.0, max_tokens=decode["max_tokens"], ends=end_tokens(model, tokenizer)
         )
         chat = ChatText(str(published), tokenizer)
         policy = LivePolicy(Sampler(model), chat, tokenizer, drawn, 256)

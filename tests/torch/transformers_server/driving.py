@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from tests.support.patience import PATIENCE_S
 
-from agentc_backends.engine.generation import ClosedError, Engine, EngineLimits, Ongoing
+from agentc_backends.engine.generation import ClosedError, Engine, EngineLimits, EngineRequest
 from agentc_backends.engine.model import Checkpoint
 
 
@@ -20,14 +20,16 @@ class Driven(Engine):
 
     def __init__(self, checkpoint: Checkpoint, limits: EngineLimits, context: int) -> None:
         super().__init__(checkpoint, limits, context)
-        self._given: queue.SimpleQueue[Ongoing | Callable[[], None] | None] = queue.SimpleQueue()
+        self._given: queue.SimpleQueue[EngineRequest | Callable[[], None] | None] = (
+            queue.SimpleQueue()
+        )
         self.thread = threading.Thread(target=self.run, args=(self,), daemon=True)
 
-    def submit(self, work: Ongoing | Callable[[], None] | None) -> None:
+    def submit(self, work: EngineRequest | Callable[[], None] | None) -> None:
         """Work, an action, or None for the end."""
         self._given.put(work)
 
-    def take(self, wait: bool) -> Iterator[Ongoing | Callable[[], None]]:
+    def take(self, wait: bool) -> Iterator[EngineRequest | Callable[[], None]]:
         while wait or not self._given.empty():
             work = self._given.get()
             if work is None:
@@ -47,11 +49,11 @@ def running(checkpoint: Checkpoint, context: int = 512, **limits: Any) -> Iterat
         engine.thread.join(PATIENCE_S)
 
 
-def finish(engine: Driven, requests: Sequence[dict[str, Any]]) -> list[Ongoing]:
+def finish(engine: Driven, requests: Sequence[dict[str, Any]]) -> list[EngineRequest]:
     """Submit all requests at once and wait for them."""
     left = threading.Semaphore(0)
     sequences = [
-        Ongoing(
+        EngineRequest(
             done=lambda sequence: left.release(),
             **{**request, "prompt": numpy.array(request["prompt"], dtype=numpy.int32)},
         )
@@ -64,5 +66,5 @@ def finish(engine: Driven, requests: Sequence[dict[str, Any]]) -> list[Ongoing]:
     return sequences
 
 
-def one(engine: Driven, **request: Any) -> Ongoing:
+def one(engine: Driven, **request: Any) -> EngineRequest:
     return finish(engine, [request])[0]

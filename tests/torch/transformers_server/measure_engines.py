@@ -25,7 +25,7 @@ from tiny_models import make_model
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-from agentc_backends.engine.generation import Ongoing
+from agentc_backends.engine.generation import EngineRequest
 from agentc_backends.engine.model import load_checkpoint
 
 IN_FLIGHT = 32
@@ -82,7 +82,7 @@ def ours(folder: Path, pending: list[Talk]) -> int:
 
         def submit(talk: Talk) -> None:
             engine.submit(
-                Ongoing(
+                EngineRequest(
                     prompt=array(talk.prompt, dtype=int32),
                     max_tokens=talk.reply,
                     done=lambda sequence: ended.put((talk, sequence.tokens)),

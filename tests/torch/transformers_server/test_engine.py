@@ -14,7 +14,7 @@ from tiny_models import CONFIGS, SLIDING, make_model
 from transformers import AutoModelForCausalLM
 
 from agentc_backends.engine import single_sequence
-from agentc_backends.engine.generation import Ongoing
+from agentc_backends.engine.generation import EngineRequest
 from agentc_backends.engine.model import Checkpoint, UnsupportedModelError, load_checkpoint
 
 
@@ -136,7 +136,7 @@ def test_replies_and_scores_do_not_depend_on_what_runs_beside(checkpoint: Checkp
     ]
     requests[4:4] = [{**each, "max_tokens": 0} for each in requests[::6]]
 
-    def told(sequences: list[Ongoing]) -> list[Any]:
+    def told(sequences: list[EngineRequest]) -> list[Any]:
         return [(each.tokens, [s.logprob for s in each.scores]) for each in sequences]
 
     with running(checkpoint) as engine:
@@ -191,9 +191,9 @@ def test_cancelled_sequences_leave(llama: Checkpoint) -> None:
     with running(llama) as engine:
         import numpy
 
-        from agentc_backends.engine.generation import Ongoing
+        from agentc_backends.engine.generation import EngineRequest
 
-        endless = Ongoing(
+        endless = EngineRequest(
             prompt=numpy.array(prompt_of(20, 1), dtype=numpy.int32),
             max_tokens=490,
             done=lambda sequence: None,

@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE_S
 from tiny_models import CONFIGS, make_model
 
 from agentc_backends import clients
-from agentc_backends.servers.transformers.channel import Cancel, Loaded, Result, Unpacker, packed
+from agentc_backends.servers.transformers.channel import Cancel, Loaded, Result, Unpacker, pack
 from conformance import CONVERSATION, ROOT, Target, started
 
 MODULE = "agentc_backends.servers.transformers.job_serve"
@@ -50,7 +50,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_messages_survive_any_division_into_pieces() -> None:
     said = [Loaded("/m", 512, 16, 400), Result(3, list(range(5000)), True, ()), Cancel(7)]
-    data = packed(*said) * 3
+    data = pack(*said) * 3
     draw = random.Random(1)
     for _ in range(50):
         unpacker, heard, at = Unpacker(), [], 0
@@ -129,7 +129,7 @@ def test_an_error_in_the_engine_reaches_everyone_and_is_announced(folder: Path) 
         import numpy
         from agentc_backends.servers.transformers.channel import EngineTask
         from agentc_backends.engine.generation import EngineLimits
-        from agentc_backends.servers.transformers.engine_client import EngineClient
+        from agentc_backends.servers.transformers.served_model import EngineClient
         from agentc_backends.servers.transformers.engine_process import EngineSettings
 
         settings = EngineSettings(

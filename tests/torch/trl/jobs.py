@@ -241,13 +241,13 @@ def facts(root: Path) -> dict[str, Any]:
 def small_model(root: Path, rows: Sequence[dict[str, Any]] | None = None, **changes: Any) -> Path:
     """The checkpoint of a model.scratch job: a two-layer model over the words of these rows, or of
     these tests."""
-    from agentc_backends.data.models.job_scratch import create
+    from agentc_backends.data.models.job_scratch import create_model
 
     corpus = write_rows(root / "corpus", "trajectories.jsonl", rows or trajectories(24))
     settings = {"hidden_size": 32, "layers": 2, "heads": 2, "context": 256, "vocab_size": 400}
     config, _ = _lower(SCRATCH, {**settings, **changes}, {"corpus": ("corpus",)})
     job = Job(make_job(root, "model", config, {"corpus": [corpus]}))
-    create(job)
+    create_model(job)
     return job.out
 
 

@@ -23,7 +23,7 @@ from agentc_backends.data.chat.hidden_texts import HiddenTexts
 from agentc_backends.data.chat.rows import MaskRules, Side, encode_pairs, score_weights
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.checkpoint import load_model
-from agentc_backends.data.models.value_head import HEAD, new_head, pooled
+from agentc_backends.data.models.value_head import HEAD, new_head, pool_states
 from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.trl.critic_trainers import (
     CriticCollator,
@@ -303,8 +303,8 @@ class TestValueHead:
     def test_pooling_by_hand(self) -> None:
         hidden = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [9.0, 9.0]]])
         mask = torch.tensor([[1, 1, 0]])
-        assert pooled(hidden, mask, "mean").tolist() == [[2.0, 4.0]]
-        assert pooled(hidden, mask, "last").tolist() == [[3.0, 6.0]]
+        assert pool_states(hidden, mask, "mean").tolist() == [[2.0, 4.0]]
+        assert pool_states(hidden, mask, "last").tolist() == [[3.0, 6.0]]
 
 
 def test_hidden_text_stands_before_the_first_messages_text(model: Path, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_hidden_text_stands_before_the_first_messages_text(model: Path, tmp_path
     folder = write_rows(tmp_path / "hidden", "privileged.jsonl", hidden_texts(3))
     hidden = HiddenTexts([folder], "In light that the final answer is: {privileged}.")
     row = pairs(3)[1]
-    told = hidden.in_front("t1", row["prompt"])
+    told = hidden.prepend("t1", row["prompt"])
     assert told[0]["content"] == (
         f"In light that the final answer is: get oak planks.\n\n{row['prompt'][0]['content']}"
     )
@@ -332,11 +332,11 @@ def test_hidden_text_can_stand_before_the_first_token(model: Path, tmp_path: Pat
     folder = write_rows(tmp_path / "hidden", "privileged.jsonl", hidden_texts(3))
     hidden = HiddenTexts([folder], "In light that the final answer is: {privileged}.")
     row = pairs(3)[1]
-    messages, opening = hidden.placed("before_begin_of_text", "t1", row["prompt"])
+    messages, opening = hidden.place("before_begin_of_text", "t1", row["prompt"])
     assert messages == row["prompt"]
     assert opening == "In light that the final answer is: get oak planks."
-    assert hidden.placed("first_message", "t1", row["prompt"]) == (
-        hidden.in_front("t1", row["prompt"]), "",
+    assert hidden.place("first_message", "t1", row["prompt"]) == (
+        hidden.prepend("t1", row["prompt"]), "",
     )  # fmt: skip
     encoder = load_encoder(model)
     prefix = encoder.tokenizer(opening, add_special_tokens=False)["input_ids"]
@@ -363,4 +363,4 @@ def test_an_agent_that_was_told_is_found_without_a_word_of_it(tmp_path: Path) ->
         hidden.require_unseen("a", [{"role": "user", "content": "Write it: " + text[5:69]}])
     assert "twelve" not in str(told.value)
     with pytest.raises(RowsError, match="no hidden text of the task b"):
-        hidden.in_front("b", [{"role": "user", "content": "x"}])
+        hidden.prepend("b", [{"role": "user", "content": "x"}])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wandb.proto.wandb_internal_pb2 import Record
 
-from agentc_backends.trackers.wandb.job_track import read_run, records
+from agentc_backends.trackers.job_wandb import read_run, records
 
 found = {}
 folder = Path(sys.argv[2]) / "wandb"

@@ -107,7 +107,7 @@ def candidate_prompts(
 
     def prompt_of(turn: Row) -> CandidatePrompt:
         try:
-            return CandidatePrompt(*texts.placed(template_at, turn["task_id"], turn["prompt"]))
+            return CandidatePrompt(*texts.place(template_at, turn["task_id"], turn["prompt"]))
         except RowsError as error:
             raise FatalError(str(error)) from error
 

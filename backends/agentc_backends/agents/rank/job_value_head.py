@@ -23,8 +23,8 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.runner import WorkProgress
 from agentc_backends.agents.rank.turns import valued_turn, write_ranked_turns
 from agentc_backends.data.chat.tokens import load_encoder
-from agentc_backends.data.models.checkpoint import load_model, settle_libraries
-from agentc_backends.data.models.value_head import pooled, read_head
+from agentc_backends.data.models.checkpoint import load_model, configure_libraries
+from agentc_backends.data.models.value_head import pool_states, read_head
 from agentc_backends.job_device import job_device
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def rank(job: Job) -> None:
     turns = stored_rows(job.input("candidates") / CANDIDATES_FILE)
     critic = read_critic(job.input("critic"), head=True)
     shown = critic_prompts(critic, job.inputs("privileged"))
-    settle_libraries()
+    configure_libraries()
     scorer = HeadScorer(job.input("critic"), critic.pooling or "mean", device)
     asked = [place for place, turn in enumerate(turns) if turn["end"] == "sampled"]
     with Journal(job.work / "values.jsonl", ("id",)) as journal:
@@ -137,7 +137,7 @@ class HeadScorer:
             after = self._states(ids, attention_mask=mask, past_key_values=cache)
             told = before.hidden_states[-1].expand(count, -1, -1)
             states = torch.cat([told, after.hidden_states[-1]], dim=1)
-            found: list[float] = self._head(pooled(states, mask, self._pooling))[:, 0].tolist()
+            found: list[float] = self._head(pool_states(states, mask, self._pooling))[:, 0].tolist()
         return found
 
     def _states(self, ids: Any, **given: Any) -> Any:

@@ -30,7 +30,7 @@ from agentc_backends.agents.recording.relay import (
     ReplyFilter,
 )
 from agentc_backends.openai_api.access import session_of
-from agentc_backends.openai_api.conversation import messages
+from agentc_backends.openai_api.conversation import read_messages
 from agentc_backends.openai_api.replies import JsonReply, error_reply
 from agentc_backends.openai_api.requests import read_object
 from agentc_backends.openai_api.values import ApiError
@@ -90,7 +90,7 @@ class Recorder:
         """POST /v1/chat/completions."""
         session = self.session_of(request)
         body = await read_object(request)
-        asked = messages(body)
+        asked = read_messages(body)
         tools: Sequence[Mapping[str, Any]] = body.get("tools") or ()
         if body.get("n", 1) != 1:
             raise ApiError(400, "an episode has one reply to a request", "invalid_value", "n")

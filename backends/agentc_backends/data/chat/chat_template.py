@@ -2,7 +2,7 @@
 
 The template is a black box that is asked by rendering. A turn's prompt is what it renders of the
 messages before, as a server does; where contents stand is found by rendering placeholders in their
-place, never by searching for a text that may stand elsewhere too. Neighbour: `formats.py`.
+place, never by searching for a text that may stand elsewhere too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Built-in chat formats: messages -> segments of text, and the Jinja template of the same text.
 
 A segment says whether its text is the format's own or a message's, and whether it lies in the
-trained region of an assistant turn. Neighbours: `shipped.py` (templates that a tokenizer ships),
-`tokens.py` (segments -> token ids and masks). Standard library only.
-"""
+trained region of an assistant turn. Standard library only."""
 
 from __future__ import annotations
 
@@ -331,13 +329,6 @@ class RowsError(ValueError):
 
 class NoRowsError(RowsError):
     """Not one row is left to train on."""
-
-
-# MERGED line_ends:
-# The tokens that end a reply where its line end does (chat format `plain`).
-#
-# A checkpoint's generation_config.json names them, so that every server and trainer stops there.
-# Neighbours: `formats.py`; `data/models`, which writes that file.
 
 
 def line_end_tokens(tokenizer: Any, chat: ChatFormat) -> tuple[int, ...]:

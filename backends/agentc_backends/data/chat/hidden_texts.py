@@ -1,8 +1,5 @@
-"""HiddenTexts: what a critic may know of each task, as a `privileged` stage collected it.
-
-No message of an exception holds a text, or a part of one. Neighbours: `privileged.py`, which says
-where a text stands in a conversation; `unsaid.py`, what of it is a secret.
-"""
+"""Hidden texts of tasks, as a `privileged` stage collected them, and their place in a critic's
+prompt. No message of an exception holds a text, or a part of one. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -30,17 +27,17 @@ class HiddenTexts:
                 if self._texts.setdefault(row["task_id"], row["text"]) != row["text"]:
                     raise RowsError(f"two hidden texts of the task {row['task_id']}")
 
-    def in_front(self, task_id: str, messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    def prepend(self, task_id: str, messages: Sequence[Mapping[str, Any]]) -> list[Message]:
         """The conversation with the task's hidden text. Raises RowsError where there is none."""
         return with_privileged(messages, self._template, self._text(task_id))
 
-    def placed(
+    def place(
         self, template_at: str, task_id: str, messages: Sequence[Mapping[str, Any]]
     ) -> tuple[list[Message], str]:
         """The conversation, and the text before its first token: the task's hidden text is in one
         of the two. Raises RowsError where there is none."""
         if template_at == FIRST_MESSAGE:
-            return self.in_front(task_id, messages), ""
+            return self.prepend(task_id, messages), ""
         return [dict(message) for message in messages], fill_template(
             self._template, self._text(task_id)
         )
@@ -67,11 +64,8 @@ class HiddenTexts:
         return text
 
 
-# MERGED privileged:
-# Hidden text before a conversation, as critics read it: one function for their training and for
-# whoever asks them afterwards, since another prefix would be another critic.
-#
-# Neighbours: `tokens.py`; the template stands in a critic's `agentc_critic.json`.
+# A critic's training and its later use fill templates by the same functions: another prefix would
+# be another critic. The template is in a critic's `agentc_critic.json`.
 
 PLACE = "{privileged}"
 """Where a template has the hidden text."""
@@ -96,13 +90,6 @@ def fill_template(template: str, text: str) -> str:
     may a template be."""
     return template.replace(PLACE, text)
 
-
-# MERGED unsaid:
-# What of a hidden text nobody says who has not seen it: its runs of characters, but for the
-# lines
-# that begin a function. Whoever is asked to write one is told its signature.
-#
-# Used where somebody may have repeated a hidden text: `hidden_texts.py`, ColBench's guard.
 
 _SIGNATURE = re.compile(
     r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\((?:[^()]|\([^()]*\))*\)[^:\n]*:",

@@ -1,7 +1,6 @@
-"""Rows of a data set -> token rows with masks; counts what is cut, left out or refused.
+"""Rows of a data set -> token rows with masks and weights; counts what is cut, left out or refused.
 
-Shared by every trainer, so that all are held to one label set. Neighbour: `tokens.py`.
-"""
+Every trainer uses it, so that all have one set of labels."""
 
 from __future__ import annotations
 
@@ -105,7 +104,7 @@ def encode_rows(
     counts = RowCounts()
     kept: list[Side] = []
     for row in rows:
-        parts = in_parts(row, trained_turns(row, rules.loss_on))
+        parts = split_by_turns(row, trained_turns(row, rules.loss_on))
         counts.parted += len(parts) > 1
         for messages, trained in parts:
             encoded_rows = encoder.encode_turns(messages, trained)
@@ -173,7 +172,9 @@ def encode_pairs(
                 encoded_rows = encoder.encode_turns(messages, _replies(messages, len(prompt)))
                 counts.open_thoughts += sum(each.open_thoughts for each in encoded_rows)
                 parts = [_side(each, len(prompt), turns) for each in encoded_rows]
-            sides.append(joined([_behind(opening, part) for part in parts] if opening else parts))
+            sides.append(
+                join_sides([_behind(opening, part) for part in parts] if opening else parts)
+            )
         fitted = _fit(row, tuple(sides), rules, counts)
         if fitted is not None:
             kept.append((fitted[0], fitted[1]))
@@ -200,7 +201,9 @@ def _side(encoded: Encoded, opening: int, turns: bool) -> Side:
     return Side(encoded.ids, trained, encoded.turns if turns else [])
 
 
-def in_parts(row: Row, trained: frozenset[int]) -> list[tuple[Sequence[Message], frozenset[int]]]:
+def split_by_turns(
+    row: Row, trained: frozenset[int]
+) -> list[tuple[Sequence[Message], frozenset[int]]]:
     """Conversations, each with the turns that it trains, in which every trained reply is whole and
     stands behind what its policy saw; by the first of those turns they are in order."""
     messages: Sequence[Message] = row["messages"]
@@ -255,7 +258,9 @@ def _fit(
         counts.truncated += 1
         # Each row of a side is cut on its own, from the right.
         sides = tuple(
-            joined([Side(r.ids[:limit], r.trained[:limit], r.turns[:limit]) for r in side.rows()])
+            join_sides(
+                [Side(r.ids[:limit], r.trained[:limit], r.turns[:limit]) for r in side.rows()]
+            )
             for side in sides
         )
     # The first token is never predicted, so a label there trains nothing.
@@ -272,7 +277,7 @@ def _fit(
     return sides
 
 
-def joined(rows: Sequence[Side]) -> Side:
+def join_sides(rows: Sequence[Side]) -> Side:
     """The side that these rows make, one behind the other."""
     starts: list[int] = []
     for row in rows[:-1]:
@@ -322,12 +327,8 @@ def _checked(counts: RowCounts, rules: MaskRules) -> RowCounts:
     return counts
 
 
-# MERGED turn_weights:
-# What each token of a side counts in its score (SWEET-RL, arXiv 2503.15478, equations 2 and 3).
-#
-# A score is the sum over tokens of weight times log-ratio. Plain Python, so that trainers of
-# every
-# library and whoever ranks agree on it. Neighbour: `rows.py`.
+# SWEET-RL, arXiv 2503.15478, equations 2 and 3: a score is the sum over tokens of weight times
+# log-ratio.
 
 Normalisation: TypeAlias = Literal["turn", "trajectory", "none"]
 

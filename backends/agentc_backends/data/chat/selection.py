@@ -1,8 +1,5 @@
 """Keeps the best trajectories of each task, for trainers and mixtures alike (rejection sampling),
-or the best of all (filtered behaviour cloning).
-
-Neighbour: `rows.py`, which makes token rows of what is kept.
-"""
+or the best of all (filtered behaviour cloning)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Bounds what a chat template may hold in memory: every text and list that it makes is charged.
+"""Renders a model's own chat template within bounds: it is a program that came with the weights.
 
-One product of a text (`'x' * 2000000000`), one `indent` or one loop takes gigabytes before a limit
-of time is noticed. So templates are compiled in an environment that counts what operators, filters,
-methods and outputs make, and refuses sizes before they are made. Used by bounded.py.
-"""
+Jinja's sandbox protects the machine, not against endless loops or gigabytes of text. Memory: one
+product of a text (`'x' * 2000000000`) takes gigabytes before a time limit is noticed, so templates
+are compiled in an environment that counts what operators, filters, methods and outputs make, and
+refuses sizes before they are made. Time: a thread watches the CPU time of each rendering, so that a
+busy machine ends none; it raises an exception between two steps of the template. Date: always the
+same one."""
 
 from __future__ import annotations
 
@@ -230,16 +232,6 @@ def _check(name: str, value: Any, words: tuple[Any, ...], named: dict[str, Any])
         _charge(max(sizes, default=0) * (text.count("\t") + 1 if name == "expandtabs" else 1))
 
 
-# MERGED bounded:
-# Bounds what a model's own chat template may cost: it is a program that came with the weights.
-#
-# Its sandbox keeps it from the machine, not from looping for years or writing gigabytes.
-# `template_memory.py` counts what it makes. A thread watches the CPU time of those that render,
-# so
-# that a busy machine ends nothing; what it ends gets an exception between two steps of the
-# template.
-# Used by tokens.py and the server's chat_text.py.
-
 TIME_LIMIT_S = 5.0
 """Of CPU time. Templates take milliseconds for conversations of a hundred turns."""
 TEXT_LIMIT = 16_000_000
@@ -355,13 +347,8 @@ def _watch() -> _Watch:
 _WATCH = _watch()
 
 
-# MERGED dates:
-# The date that a model's own chat template is told: always the same one.
-#
-# Templates may ask for today's (`strftime_now`, as those of Llama 3.2 and 3.3 do), so that a
-# prompt
-# would change overnight, and a policy be served another one than it was trained on. Used by
-# tokens.py and by servers; standard library only.
+# Templates may request today's date (`strftime_now`, as those of Llama 3.2 and 3.3 do): a prompt
+# would change overnight, and differ between training and serving.
 
 TEMPLATE_DATE = datetime(2024, 7, 26)
 """What the templates of Llama 3.1 to 3.3 write themselves where there is no clock. Another date

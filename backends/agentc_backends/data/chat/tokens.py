@@ -1,10 +1,9 @@
 """Conversations -> token ids and the index of the assistant turn that each token belongs to.
 
 A text is tokenised as a whole; character offsets carry the segments over. A trained turn always
-follows exactly the tokens that a server is asked with: where one row cannot do this for all turns,
+follows exactly the tokens of a server's prompt: where one row cannot do this for all turns,
 each turn gets a row. A control token that a message only spells stays plain text, so that no
-observation can end a turn. Neighbours: `formats.py`, `shipped.py` (segments), `rows.py`.
-"""
+observation can end a turn."""
 
 from __future__ import annotations
 
@@ -382,14 +381,8 @@ def require_tokens(tokenizer: Any, chat: ChatFormat) -> None:
         )
 
 
-# MERGED pieces:
-# Tokens of texts that go on one another, as prompts of a conversation do: what stands between
-# two
-# control tokens is cut into tokens once.
-#
-# A tokenizer cuts a text at its added tokens before anything else, and then each piece by
-# itself, so
-# that pieces that are known need not be looked at again. Neighbour: `openai_api/chat_text`.
+# Prompts of a conversation continue one another. A tokenizer cuts a text at its added tokens before
+# anything else, and then each piece by itself, so that the tokens of a piece are computed once.
 
 _MOST = 8192
 """Pieces that are kept; then all are forgotten, so that a server's memory does not grow."""

@@ -1,10 +1,10 @@
-"""Function calls in conversations: how a chat format without a place for them writes them, and how
-they are read out of a reply.
+"""Function calls in conversations: how they are written and read, what a chat template does with
+them, and how rows of data hold them.
 
 The notation is that of Hermes and Qwen: `<tools>`, `<tool_call>` and `<tool_response>` around JSON.
-Messages are those of OpenAI's API. Neighbours: `formats.py`, `shipped.py`; the model servers use
-it. Standard library only.
-"""
+Messages are those of OpenAI's API. In rows of data the first message, a system one, has functions
+as `tools`; replies hold their calls as the model wrote them, and results are messages of the role
+`tool`. Standard library only."""
 
 from __future__ import annotations
 
@@ -99,18 +99,18 @@ class ToolCallReader:
         while (at := self._held.find(CALL_OPENS)) >= 0:
             read = _read_call(self._held, at + len(CALL_OPENS))
             if read is None:  # not whole yet
-                self._tell(found, at)
+                self._emit(found, at)
                 return found
             call, end = read
             if call is None:
-                self._tell(found, end, keep_space=True)
+                self._emit(found, end, keep_space=True)
                 continue
             before = self._held[:at].rstrip()
             found += [before] if before.strip() else []
             found.append(call)
             self._held = self._held[end:]
             self._called = True
-        self._tell(found, len(self._held) - _beginning_of(CALL_OPENS, self._held))
+        self._emit(found, len(self._held) - _beginning_of(CALL_OPENS, self._held))
         return found
 
     def end(self) -> list[str | ToolCall]:
@@ -120,7 +120,7 @@ class ToolCallReader:
             return []
         return [rest] if rest else []
 
-    def _tell(self, found: list[str | ToolCall], certain: int, *, keep_space: bool = False) -> None:
+    def _emit(self, found: list[str | ToolCall], certain: int, *, keep_space: bool = False) -> None:
         """Text up to there, but for white space at its end: a call may follow."""
         text = self._held[:certain]
         text = text if keep_space else text.rstrip()
@@ -212,12 +212,7 @@ def _beginning_of(tag: str, text: str) -> int:
     return next((size for size in range(longest, 0, -1) if text.endswith(tag[:size])), 0)
 
 
-# MERGED tool_templates:
-# What a shipped chat template does with functions: found out by having it render a call.
-#
-# Used by `tokens.py` and by the server's `chat_text.py`; `tool_calls.py` has the notation that
-# is
-# read.
+# What a tokenizer's own chat template does with functions is found out by having it render a call.
 
 Render: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 """(messages, tools) -> text."""
@@ -276,14 +271,8 @@ def detect_tools(render: Render) -> TemplateTools:
     return TemplateTools.RENDERED if named else TemplateTools.FOREIGN
 
 
-# MERGED functions:
-# Functions in rows of data: the first message, a system one, has them as `tools`; replies hold
-# their calls as the model wrote them, and results are messages of the role `tool`.
-#
-# A server is asked with what `request_of` makes of such a row, and `in_plain_text` is what a
-# chat
-# format without a place for functions writes of it: both give the same tokens. Neighbours:
-# `tool_calls.py` (the notation), `tokens.py`; clients of servers use it. Standard library only.
+# Rows of data: `request_of` makes a server's request of a row, and `in_plain_text` is what a chat
+# format without a place for functions writes of it. Both give the same tokens.
 
 Message: TypeAlias = Mapping[str, Any]
 Tools: TypeAlias = Sequence[Mapping[str, Any]]

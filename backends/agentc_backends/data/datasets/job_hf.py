@@ -24,14 +24,14 @@ def main() -> int:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
-        take(job)
+        import_dataset(job)
     except DatasetError as error:
         print(f"dataset.hf: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def take(job: Job) -> None:
+def import_dataset(job: Job) -> None:
     """Write the rows into `job.out`. Raises DatasetError."""
     repo: str = job.config["repo"]
     revision: str = job.config["revision"]

@@ -20,14 +20,14 @@ def main() -> int:
     """Exit 0 with rows.jsonl written; 1 with a message when the file cannot be used."""
     job = load_job()
     try:
-        take(job)
+        import_dataset(job)
     except DatasetError as error:
         print(f"dataset.path: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def take(job: Job) -> None:
+def import_dataset(job: Job) -> None:
     """Write the rows into `job.out`. Raises DatasetError."""
     written: str = job.config["path"]
     planned: str = job.config["digest"]
@@ -40,10 +40,6 @@ def take(job: Job) -> None:
     # After reading: a change before or during it must not end up under the planned key.
     if content_digest(source) != planned:
         raise DatasetError(f"{source} has changed since the run was planned; run it again")
-
-
-# MERGED writing:
-# What both jobs end with: the rows of a file in the artifact.
 
 
 def write_conversations(source: Path, file: str, rules: ReadRules, job: Job) -> None:

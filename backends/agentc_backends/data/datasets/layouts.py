@@ -1,8 +1,5 @@
-"""The formats that published records have: conversations and pairs of preferences.
-
-README.md has a table of their fields. Neighbours: `turns.py` (what a turn becomes), `fields.py`,
-`conversations.py` (rows of artifacts).
-"""
+"""The formats that published records have: conversations and pairs of preferences. README.md has a
+table of their fields."""
 
 from __future__ import annotations
 

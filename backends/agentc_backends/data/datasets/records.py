@@ -1,7 +1,5 @@
-"""Records of a JSON or JSONL file, each with its line, and the errors of reading them.
-
-Neighbours: `fields.py` (the fields of a record), `layouts.py` (the formats that records have).
-"""
+"""Records of a JSON or JSONL file, each with its line; their fields, each of which is read, left
+out by name, or an error; and the errors of reading them."""
 
 from __future__ import annotations
 
@@ -193,11 +191,6 @@ def _require_end(text: str, at: int, line: int, file: str) -> None:
         raise DatasetError(f"{file}:{line}: not JSON (text after the end of the list)")
 
 
-# MERGED fields:
-# The fields of a record or of a turn: each one is read, left out by name, or an error.
-#
-# Neighbours: `turns.py` and `layouts.py`, which read them.
-
 BOOKKEEPING = frozenset(
     {
         *("id", "idx", "index", "uuid", "item_id", "prompt_id", "conversation_id"),
@@ -262,7 +255,7 @@ class Fields:
         """Whether `take` would give something."""
         if name not in self._left:
             return False
-        return says_something(self._left[name]) and self._above + name not in self._ledger.ignore
+        return has_value(self._left[name]) and self._above + name not in self._ledger.ignore
 
     def among(self, names: frozenset[str]) -> list[str]:
         """Those of several names that the object has (`has`), in its order."""
@@ -312,7 +305,7 @@ class Fields:
         """Raises FieldError where a field was not taken, and neither `ignore_fields` names it."""
         unknown = []
         for name, value in self._left.items():
-            if not says_something(value):
+            if not has_value(value):
                 continue
             path = self.path(name)
             if path in self._ledger.ignore:
@@ -323,15 +316,17 @@ class Fields:
                 unknown.append(name)
         if unknown:
             paths = [self.path(name) for name in unknown]
-            raise unread(paths, [_NOT_USED.get(name, "") for name in unknown], what, self._ledger)
+            raise unread_error(
+                paths, [_NOT_USED.get(name, "") for name in unknown], what, self._ledger
+            )
 
 
-def says_something(value: Any) -> bool:
+def has_value(value: Any) -> bool:
     """False of null, "" and what is empty. False and 0 do say something."""
     return value is not None and value != "" and value != [] and value != {}
 
 
-def unread(paths: list[str], reasons: list[str], what: str, ledger: Ledger) -> FieldError:
+def unread_error(paths: list[str], reasons: list[str], what: str, ledger: Ledger) -> FieldError:
     """The error of fields that nothing reads."""
     listed = ", ".join(
         f"`{path}` ({reason})" if reason else f"`{path}`"
@@ -339,12 +334,12 @@ def unread(paths: list[str], reasons: list[str], what: str, ledger: Ledger) -> F
     )
     return FieldError(
         f"has {'a field' if len(paths) == 1 else 'fields'} that {what} does not read: {listed}",
-        ignoring(paths, ledger.ignore),
+        ignore_advice(paths, ledger.ignore),
         tuple(paths),
     )
 
 
-def ignoring(paths: Iterable[str], ignored: Iterable[str]) -> str:
+def ignore_advice(paths: Iterable[str], ignored: Iterable[str]) -> str:
     """What to write so that fields are left out, besides those that are."""
     names = ", ".join(sorted({*ignored, *paths}))
     return f"`ignore_fields: [{names}]` leaves {'them' if ',' in names else 'it'} out"

@@ -14,7 +14,7 @@ from agentc_backends.data.datasets.records import (
     SIGNATURE_BYTES,
     DataRecord,
     DatasetError,
-    ignoring,
+    ignore_advice,
     not_utf8,
     record_of_line,
     records_of_list,
@@ -105,7 +105,7 @@ def _with_names(error: DatasetError, unread: list[str], rules: ReadRules) -> Dat
     """The first error about fields, with those of other records."""
     others = ", ".join(f"`{name}`" for name in unread if name not in error.unread)
     more = f"; other records have {others}" if others else ""
-    return DatasetError(error.reason + more, ignoring(unread, rules.ignore_fields))
+    return DatasetError(error.reason + more, ignore_advice(unread, rules.ignore_fields))
 
 
 def _records(data: bytes, file: str, *, is_list: bool, whole: bool) -> Iterator[DataRecord]:

@@ -1,10 +1,8 @@
 """Turns of published conversations -> messages of rows (contracts.md, section 4).
 
 Reads OpenAI's messages (`role`, `content`) and ShareGPT's turns (`from`, `value`). Calls of
-functions become part of a reply's text, as `reply_format: tools` has them; results are messages of
-the role `tool`. Neighbours: `layouts.py` (records), `fields.py`; `data/chat/tool_calls.py` has the
-notation of calls.
-"""
+functions become part of a reply's text, as `reply_format: tools` has them
+(`data/chat/tool_calls.py`); results are messages of the role `tool`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Job: mix conversations. `python -m agentc_backends.data.mix.job_mix JOB.json`."""
+"""Job: mix conversations. `python -m agentc_backends.data.mix.job_mix JOB.json`.
+
+General rows are drawn and added to all agent rows, so that their share is exactly the stated one.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,6 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
         for row in read_rows(folder / name)
     ]
 
-
-# MERGED share:
-# Draws general rows beside all agent rows, so that their share is exactly the one that is
-# stated.
-#
-# Pure: rows in, rows and counts out.
 
 Row: TypeAlias = Mapping[str, Any]
 Kept: TypeAlias = dict[str, Any]

@@ -1,4 +1,5 @@
-"""Declares `model.scratch`, `model.hf` and `model.path`."""
+"""Declares `model.*`, `encoder.*` (of pictures) and `text_encoder.*`, each with `scratch`, `hf` and
+`path`."""
 
 from __future__ import annotations
 
@@ -70,11 +71,11 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
         "chat_format": chat_format,
         "seed": view.integer("seed"),
     }
-    return (_draft("scratch", view, config, _SCRATCH_VERSION),)
+    return (_draft("model", "scratch", view, config, _SCRATCH_VERSION),)
 
 
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    draft = _draft("hf", view, {"chat_format": view.text("chat_format")})
+    draft = _draft("model", "hf", view, {"chat_format": view.text("chat_format")}, _VERSION)
     taken = from_hub(draft, context, "meta-llama/Llama-2-7b-chat-hf")
     if view.flag(REMOTE_CODE.path):
         view.refusals.append(REMOTE_CODE)
@@ -83,7 +84,7 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    draft = _draft("path", view, {"chat_format": view.text("chat_format")})
+    draft = _draft("model", "path", view, {"chat_format": view.text("chat_format")}, _VERSION)
     if view.flag(REMOTE_CODE.path):
         view.refusals.append(REMOTE_CODE)
     draft = from_directory(draft, context)
@@ -94,19 +95,23 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return (draft,)
 
 
+_SOFTWARE = {"model": TORCH, "encoder": VISION, "text_encoder": TORCH}
+_PRODUCTS = {"model": CHECKPOINT, "encoder": VISION_ENCODER, "text_encoder": TEXT_ENCODER}
+
+
 def _draft(
-    name: str, view: StageView, config: dict[str, Json], version: int = _VERSION
+    kind: str, name: str, view: StageView, config: dict[str, Json], version: int
 ) -> JobDraft:
     return JobDraft(
-        kind="model",
-        backend=f"model.{name}",
+        kind=kind,
+        backend=f"{kind}.{name}",
         version=version,
-        software=TORCH,
+        software=_SOFTWARE[kind],
         program=("-m", f"agentc_backends.data.models.job_{name}"),
         view=view,
         config=config,
         inputs=view.inputs,
-        produces=CHECKPOINT.name,
+        produces=_PRODUCTS[kind].name,
     )
 
 
@@ -146,9 +151,6 @@ PATH = StageBackend(
 )
 
 
-# MERGED backend:
-# Declares `encoder.scratch`, `encoder.hf` and `encoder.path`.
-
 _ENCODER_SIZES = ("width", "layers", "heads", "patch_size", "image_size", "features", "seed")
 
 
@@ -166,29 +168,17 @@ def _lower_encoder_scratch(view: StageView, context: LowerContext) -> tuple[JobD
             f"a patch of {config['patch_size']} pixels does not fit into {config['image_size']}",
             fix="make `image_size` a multiple of `patch_size`",
         )
-    return (_encoder_draft("scratch", view, config),)
+    return (_draft("encoder", "scratch", view, config, 1),)
 
 
 def _lower_encoder_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    return (from_hub(_encoder_draft("hf", view, {}), context, "openai/clip-vit-base-patch32"),)
+    return (
+        from_hub(_draft("encoder", "hf", view, {}, 1), context, "openai/clip-vit-base-patch32"),
+    )
 
 
 def _lower_encoder_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    return (from_directory(_encoder_draft("path", view, {}), context),)
-
-
-def _encoder_draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
-    return JobDraft(
-        kind="encoder",
-        backend=f"encoder.{name}",
-        version=1,
-        software=VISION,
-        program=("-m", f"agentc_backends.data.models.encoders.job_{name}"),
-        view=view,
-        config=config,
-        inputs=view.inputs,
-        produces=VISION_ENCODER.name,
-    )
+    return (from_directory(_draft("encoder", "path", view, {}, 1), context),)
 
 
 ENCODER_SCRATCH = StageBackend(
@@ -223,9 +213,6 @@ ENCODER_PATH = StageBackend(
 )
 
 
-# MERGED backend:
-# Declares `text_encoder.scratch`, `text_encoder.hf` and `text_encoder.path`.
-
 _TEXT_ENCODER_SIZES = ("hidden_size", "layers", "heads", "context", "vocab_size", "seed")
 
 
@@ -243,29 +230,17 @@ def _lower_text_encoder_scratch(view: StageView, context: LowerContext) -> tuple
             "a new tokenizer is trained on the text of a corpus, and this stage names none",
             fix="add `corpus: [<a stage that yields trajectories or conversations>]`",
         )
-    return (_text_encoder_draft("scratch", view, config),)
+    return (_draft("text_encoder", "scratch", view, config, 1),)
 
 
 def _lower_text_encoder_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    return (from_hub(_text_encoder_draft("hf", view, {}), context, "FacebookAI/roberta-base"),)
+    return (
+        from_hub(_draft("text_encoder", "hf", view, {}, 1), context, "FacebookAI/roberta-base"),
+    )
 
 
 def _lower_text_encoder_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    return (from_directory(_text_encoder_draft("path", view, {}), context),)
-
-
-def _text_encoder_draft(name: str, view: StageView, config: dict[str, Json]) -> JobDraft:
-    return JobDraft(
-        kind="text_encoder",
-        backend=f"text_encoder.{name}",
-        version=1,
-        software=TORCH,
-        program=("-m", f"agentc_backends.data.models.text_encoders.job_{name}"),
-        view=view,
-        config=config,
-        inputs=view.inputs,
-        produces=TEXT_ENCODER.name,
-    )
+    return (from_directory(_draft("text_encoder", "path", view, {}, 1), context),)
 
 
 TEXT_ENCODER_SCRATCH = StageBackend(

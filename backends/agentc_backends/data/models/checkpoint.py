@@ -1,5 +1,5 @@
 """What every checkpoint directory of a run holds besides weights: the tokenizer, its template and
-agentc_chat.json. Used by the three model jobs and by the trainers."""
+agentc_chat.json; and the checks of such a directory before and after a training."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CheckpointError(ValueError):
     """A model directory that cannot be used; the message is written for people."""
 
 
-def settle_libraries() -> None:
+def configure_libraries() -> None:
     """Keep the libraries offline, silent and off each other's cores, unless the environment says
     otherwise. Call before they are imported: they read these variables at import."""
     for name, value in (
@@ -70,7 +70,7 @@ def require_unquantised(directory: Path) -> None:
         )
 
 
-def settle_chat_format(directory: Path, chat_format: str) -> None:
+def set_chat_format(directory: Path, chat_format: str) -> None:
     """Write agentc_chat.json, with a built-in format its template in place of the shipped one, and
     the tokens that end a reply under the format into generation_config.json.
 
@@ -105,7 +105,7 @@ def settle_chat_format(directory: Path, chat_format: str) -> None:
     write_chat_file(directory, chat_format)
 
 
-def settle_tokenizer(directory: Path) -> None:
+def align_tokenizer(directory: Path) -> None:
     """Make tokenizer.json say what transformers makes of it.
 
     For some types of model (qwen2, llama-2) it replaces the normaliser and the pre-tokeniser of the
@@ -197,9 +197,6 @@ def _write_template(directory: Path, template: str) -> None:
             )
 
 
-# MERGED lora_targets:
-# Checks `lora.targets` against the modules of a model, before a trainer loads its weights.
-
 _ADAPTABLE = ("Linear", "Embedding", "Conv1D", "Conv1d", "Conv2d", "Conv3d")
 """Classes of modules that PEFT puts adapters on."""
 
@@ -223,11 +220,6 @@ def require_lora_targets(directory: Path, targets: Sequence[str]) -> None:
     if faults:
         raise CheckpointError("; ".join(map(str, faults)))
 
-
-# MERGED unchanged:
-# Whether a checkpoint has the weights of the model that it was trained from: their bytes
-# compared
-# tensor by tensor, up to the first that differs. Standard library only.
 
 _PIECE = 4 << 20
 _MOST_HEADER = 100 << 20

@@ -1,4 +1,5 @@
-"""Job of model.hf: downloads a pinned revision from the Hugging Face hub and adopts it.
+"""Job of model.hf, encoder.hf and text_encoder.hf: downloads a pinned revision from the Hugging
+Face hub and copies it.
 
 Reads the hub's usual environment (HF_HOME, HF_ENDPOINT, HF_HUB_OFFLINE, HF_TOKEN). The local cache
 comes first: a commit in it cannot be out of date, so the hub is not asked.
@@ -16,31 +17,31 @@ from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
     check_directory,
-    settle_libraries,
+    configure_libraries,
 )
-from agentc_backends.data.models.model_files import MODEL_FILES, copy_model
+from agentc_backends.data.models.model_files import MODEL_FILES, copy_of_kind
 
 
 def main() -> int:
     job = load_job()
-    # The one job that may use the network.
+    # Apart from dataset.hf the one job that may use the network.
     os.environ.setdefault("HF_HUB_OFFLINE", "0")
-    settle_libraries()
+    configure_libraries()
     try:
-        take(job)
+        import_model(job)
     except (FormatError, CheckpointError) as error:
-        print(f"model.hf: {error}", file=sys.stderr)
+        print(f"{job.spec['kind']}.hf: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def take(job: Job) -> None:
-    """Write the checkpoint into `job.out`. Raises CheckpointError, FormatError."""
+def import_model(job: Job) -> None:
+    """Write the model or encoder into `job.out`. Raises CheckpointError, FormatError."""
     repo: str = job.config["repo"]
     revision: str = job.config["revision"]
-    chat_format: str = job.config["chat_format"]
+    copy = copy_of_kind(job, link=True)
     job.config.assert_all_read()
-    copy_model(download(repo, revision), job, chat_format, shown=repo, link=True)
+    copy(download(repo, revision), repo)
     job.facts(repo=repo, revision=revision)
 
 

@@ -1,4 +1,5 @@
-"""Job of model.scratch: a tokenizer trained on the corpus and a model with random weights."""
+"""Job of model.scratch, encoder.scratch and text_encoder.scratch: random weights, and a tokenizer
+that is trained on the corpus."""
 
 from __future__ import annotations
 
@@ -9,26 +10,35 @@ from agentc.program.job import Job, load_job
 from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
-    settle_libraries,
-    settle_tokenizer,
+    align_tokenizer,
+    configure_libraries,
     write_chat_file,
 )
 from agentc_backends.data.models.induction import wire_induction
-from agentc_backends.data.models.vocabulary import corpus_messages, corpus_texts, train_tokenizer
+from agentc_backends.data.models.vocabulary import (
+    corpus_messages,
+    corpus_texts,
+    train_encoder_tokenizer,
+    train_tokenizer,
+)
 
 
 def main() -> int:
     job = load_job()
-    settle_libraries()
+    configure_libraries()
+    kind: str = job.spec["kind"]
+    create = {"encoder": create_encoder, "text_encoder": create_text_encoder}.get(
+        kind, create_model
+    )
     try:
         create(job)
     except (FormatError, CheckpointError) as error:
-        print(f"model.scratch: {error}", file=sys.stderr)
+        print(f"{kind}.scratch: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def create(job: Job) -> None:
+def create_model(job: Job) -> None:
     """Write the new checkpoint into `job.out`. Raises FormatError, CheckpointError."""
     import torch
     import transformers
@@ -70,7 +80,7 @@ def create(job: Job) -> None:
     )
     model.save_pretrained(str(job.out))
     tokenizer.save_pretrained(str(job.out))
-    settle_tokenizer(job.out)
+    align_tokenizer(job.out)
     write_chat_file(job.out, chat.name)
     job.facts(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
@@ -87,6 +97,74 @@ def _build(architecture: str, settings: dict[str, Any]) -> Any:
     if architecture == "llama":
         return LlamaForCausalLM(LlamaConfig(**settings))
     return Qwen2ForCausalLM(Qwen2Config(**settings))
+
+
+def create_encoder(job: Job) -> None:
+    """Write the half of CLIP that sees into `job.out`, with random weights."""
+    import transformers
+    from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    config = job.config
+    width: int = config["width"]
+    size: int = config["image_size"]
+    settings = CLIPVisionConfig(
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=config["layers"],
+        num_attention_heads=config["heads"],
+        patch_size=config["patch_size"],
+        image_size=size,
+        projection_dim=config["features"],
+    )
+    transformers.set_seed(config["seed"])
+    config.assert_all_read()
+    model = CLIPVisionModelWithProjection(settings)
+    model.save_pretrained(str(job.out))
+    preparing = CLIPImageProcessorPil(
+        size={"shortest_edge": size}, crop_size={"height": size, "width": size}
+    )
+    preparing.save_pretrained(str(job.out))
+    job.facts(parameters=sum(parameter.numel() for parameter in model.parameters()))
+
+
+def create_text_encoder(job: Job) -> None:
+    """Write a RoBERTa of random weights into `job.out`, with its tokenizer. Raises CheckpointError
+    for an empty corpus."""
+    import transformers
+    from transformers import RobertaConfig, RobertaModel
+
+    config = job.config
+    context: int = config["context"]
+    width: int = config["hidden_size"]
+    conversations = corpus_messages(job.inputs("corpus"))
+    texts = sorted(str(each["content"]) for messages in conversations for each in messages)
+    if not any(texts):
+        raise CheckpointError("the corpus has no text to train a tokenizer on")
+    tokenizer = train_encoder_tokenizer(texts, config["vocab_size"], context)
+    settings = RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_hidden_layers=config["layers"],
+        num_attention_heads=config["heads"],
+        # Its first position has the number behind the padding's.
+        max_position_embeddings=context + 2,
+        type_vocab_size=1,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+    )
+    transformers.set_seed(config["seed"])
+    config.assert_all_read()
+    model = RobertaModel(settings)
+    model.save_pretrained(str(job.out))
+    tokenizer.save_pretrained(str(job.out))
+    job.facts(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        vocabulary=len(tokenizer),
+        corpus_characters=sum(map(len, texts)),
+    )
 
 
 if __name__ == "__main__":

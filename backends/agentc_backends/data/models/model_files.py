@@ -1,12 +1,12 @@
-"""Takes a model directory into a run: the files that are wanted, checked, with the chat format
-settled. Shared by job_hf and job_path."""
+"""Copies the directory of a model or an encoder into a run: the files that are needed, checked,
+with the chat format of a model set."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentc.program.artifact_files import SCORED_FILE
@@ -14,9 +14,9 @@ from agentc.program.job import Job
 from agentc.runtime.model_folder.folder import ModelFolder, Needs
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
+    align_tokenizer,
     check_directory,
-    settle_chat_format,
-    settle_tokenizer,
+    set_chat_format,
 )
 
 MODEL_FILES = (
@@ -42,6 +42,23 @@ MODEL_FILES = (
 """Patterns of the files of a checkpoint; all else of a repository stays where it is."""
 
 
+def copy_of_kind(job: Job, *, link: bool) -> Callable[[Path, str], None]:
+    """What copies a directory, by its name in messages, for a job of the kind `model`, `encoder` or
+    `text_encoder`. It reads what else of the job's config it needs."""
+    match job.spec["kind"]:
+        case "model":
+            chat_format: str = job.config["chat_format"]
+            return lambda source, shown: copy_model(
+                source, job, chat_format, shown=shown, link=link
+            )
+        case "encoder":
+            return lambda source, shown: copy_encoder(source, job, shown)
+        case "text_encoder":
+            return lambda source, shown: copy_text_encoder(source, job, shown)
+        case kind:
+            raise RuntimeError(f"no model is of the kind {kind!r}")
+
+
 def copy_model(source: Path, job: Job, chat_format: str, *, shown: str, link: bool) -> None:
     """Fill `job.out` from `source`, which messages call `shown`; with `link`, weights are
     hard-linked where the file system allows, which is only safe when nobody changes them. Raises
@@ -52,8 +69,8 @@ def copy_model(source: Path, job: Job, chat_format: str, *, shown: str, link: bo
             _copy(path, job.out / path.name, link=link)
     _write_generation_config(job.out)
     _split_template(job.out)
-    settle_tokenizer(job.out)
-    settle_chat_format(job.out, chat_format)
+    align_tokenizer(job.out)
+    set_chat_format(job.out, chat_format)
     weights = sorted(job.out.glob("*.safetensors"))
     job.facts(
         parameters=folder.parameters,
@@ -94,10 +111,6 @@ def _split_template(directory: Path) -> None:
     if isinstance(template, str):
         (directory / "chat_template.jinja").write_text(template, encoding="utf-8")
 
-
-# MERGED take:
-# Takes the directory of an encoder of pictures into a run: the files that are wanted, checked.
-# Shared by job_hf and job_path; `../text_encoders/take.py` takes those of texts by its parts.
 
 ENCODER_FILES = (
     "config.json",
@@ -141,11 +154,6 @@ def copy_files(source: Path, wanted: Sequence[str], job: Job) -> None:
     weights = sorted(job.out.glob("*.safetensors"))
     job.facts(weight_files=len(weights), weight_bytes=sum(p.stat().st_size for p in weights))
 
-
-# MERGED take:
-# Takes the directory of an encoder of texts into a run: the files that are wanted, checked.
-# Shared
-# by job_hf and job_path.
 
 TEXT_ENCODER_FILES = (
     "config.json",

@@ -1,6 +1,5 @@
-"""Where weights of others come from: a pinned commit of the Hugging Face hub, or a directory of
-this machine. Used by `backend.py` (models), `encoders/` and `text_encoders/`, each of which takes
-what it finds in its own way."""
+"""Where external weights come from: a pinned commit of the Hugging Face hub, or a directory of this
+machine. Code that a repository ships is refused."""
 
 from __future__ import annotations
 
@@ -82,11 +81,6 @@ def _directory_source(
             )
     return {"path": path, "digest": digest}, {"files": digest}
 
-
-# MERGED remote_code:
-# Refuses code that model repositories and checkpoints ship: a spec cannot have it run.
-#
-# For the models' backends and for the servers of models alike.
 
 REMOTE_CODE = Refusal(
     path="trust_remote_code",

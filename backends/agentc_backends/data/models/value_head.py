@@ -1,8 +1,7 @@
-"""The head that turns what a model thinks of a row into one score: made, saved apart, read again.
+"""The head that turns a model's last hidden states of a row into one score: made, written, read.
 
-Beside a critic's checkpoint as value_head.safetensors: `weight` (1, width) and `bias` (1), float32.
-Neighbours: `trainers/trl/critic_trainers.py` trains it.
-"""
+Next to a critic's checkpoint as value_head.safetensors: `weight` (1, width) and `bias` (1),
+float32."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def read_head(directory: Path) -> Any:
     return head
 
 
-def pooled(hidden: Any, mask: Any, pooling: str) -> Any:
+def pool_states(hidden: Any, mask: Any, pooling: str) -> Any:
     """Of last hidden states (rows, length, width) and a mask (rows, length) that is 1 up to the end
     of each row, in float32: the `mean` over a row's tokens, or its `last` token; (rows, width)."""
     import torch

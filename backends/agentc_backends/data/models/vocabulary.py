@@ -81,3 +81,31 @@ def train_tokenizer(chat: ChatFormat, texts: Sequence[str], vocab_size: int, con
     )
     fast.chat_template = chat.template
     return fast
+
+
+ROBERTA_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+"""RoBERTa's, with its numbers 0 to 4; 1 is the padding that its positions are counted by."""
+
+
+def train_encoder_tokenizer(texts: Sequence[str], vocab_size: int, context: int) -> Any:
+    """A fast tokenizer (transformers) of at most `vocab_size` tokens, all bytes among them, that
+    puts a text between <s> and </s>."""
+    from tokenizers import processors
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = byte_level(texts, vocab_size, ROBERTA_TOKENS)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        model_max_length=context,
+        clean_up_tokenization_spaces=False,
+    )

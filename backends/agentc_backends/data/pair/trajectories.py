@@ -1,4 +1,5 @@
-"""The settings of pair building, and the counts that say what became of every trajectory."""
+"""Trajectories as pair building reads them: its settings, the usable ones of its inputs, and the
+counts that say what became of each."""
 
 from __future__ import annotations
 
@@ -114,10 +115,6 @@ class PairCounts:
             "forgotten": self.forgotten,
             "pairs": pairs,
         }
-
-
-# MERGED read:
-# Reads trajectories for pairing and leaves out, with a count, what can never be in a pair.
 
 
 def read_trajectories(

@@ -26,7 +26,7 @@ from agentc_backends.server_process import (
     REFUSED,
     AnnouncedServer,
     add_address_arguments,
-    begin,
+    prepare_process,
 )
 
 _GRACE_SECONDS = 0.2
@@ -65,7 +65,7 @@ def serve(
     `refusals` are exceptions of `open_environment` (besides ValueError) whose message tells a
     person what to mend.
     """
-    token = begin(options)
+    token = prepare_process(options)
     refused: tuple[type[Exception], ...] = (ValueError, *refusals)
     try:
         identity = open_environment().identity()

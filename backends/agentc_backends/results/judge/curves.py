@@ -1,5 +1,5 @@
 """Verdicts on claims about curves: how much a run of RL played until it reached a return, by itself
-or as a share of what another one played (`inference/passages.py`).
+or as a share of what another one played (`statistics/passages.py`).
 
 Such a claim has no printed noise to be compared with: it is of a side, and what is shown is an
 interval over seeds, or over the games of one run, which the reason says. A policy that never learns

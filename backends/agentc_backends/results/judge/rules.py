@@ -1,4 +1,5 @@
-"""What the rules of verdicts are set by, and the words for verdicts."""
+"""What sets the rules of verdicts, the words for verdicts, and what a verdict could have been: how
+often a perfect reproduction is called one, and what tolerance that takes."""
 
 from __future__ import annotations
 
@@ -44,9 +45,7 @@ class VerdictRules:
         return normal.inv_cdf(self.confidence) + normal.inv_cdf(0.5 + self.power / 2)
 
 
-# MERGED planning:
-# What a verdict could have been: how often a perfect reproduction is called one, and what
-# tolerance that takes. By the normal approximation, for the same policy in the paper and here.
+# By the normal approximation, for the same policy in the paper and here.
 
 
 def chance_to_reproduce(

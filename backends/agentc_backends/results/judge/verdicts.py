@@ -1,8 +1,8 @@
-"""Verdicts on claims: reproduced, not reproduced, or within noise: the data cannot tell.
+"""Verdicts on claims: reproduced, not reproduced, or within noise: the data cannot tell. With the
+reason for each in a sentence.
 
 Each of the first two is given only where its own statement holds with the stated confidence; see
-docs/claims.md for the rules, their error rates and their sources.
-"""
+docs/claims.md for the rules, their error rates and their sources."""
 
 from __future__ import annotations
 
@@ -225,10 +225,6 @@ def _judge_side(claim: Claim, ours: Estimate, rules: VerdictRules) -> dict[str, 
         "detectable": rules.reach(ours.freedom) * ours.standard_error(),
         "p_side": ours.p_value(value),
     }
-
-
-# MERGED wording:
-# The reason for a verdict, in a sentence: what terminal and report show below the numbers.
 
 
 def explain(judged: Mapping[str, Any], rules: VerdictRules) -> str:

@@ -1,9 +1,9 @@
-"""Small hand-made SVG line charts. Geometry is computed here; every text goes through Markup, which
-escapes it. Colours are CSS variables of the page, so that light and dark both work.
+"""The SVG of a report: line charts, and the graph of its jobs. Geometry is computed here; every
+text goes through Markup, which escapes it. Colours are CSS variables of the page, so that light
+and dark both work.
 
 Charts are drawn for a width of 360 and scale with their column, so that text stays readable on a
-phone and does not grow absurd on a desk.
-"""
+phone and does not grow absurd on a desk."""
 
 from __future__ import annotations
 
@@ -207,10 +207,8 @@ def _short(value: float) -> str:
     return f"{value / 1000:g}k" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
-# MERGED graph:
-# Draws the jobs as an SVG in layers: parents above children, boxes that link to a job's
-# settings.
-# Edges over several layers go through lanes of their own, not across boxes.
+# The graph: layers with parents above children, boxes that link to a job's settings. Edges over
+# several layers have lanes of their own, not across boxes.
 
 _WIDTH, _HEIGHT = 164, 42
 _MARGIN = 14

@@ -1,9 +1,9 @@
-"""Episodes as the page carries them: all, packed into blocks that are unpacked when looked at.
+"""Episodes as the page carries them: all, packed into blocks that the script unpacks when they are
+looked at; with rewards, ends, and pictures of pages that agents made.
 
 A block is JSON, compressed by zlib, as base64: nothing in it can be taken for markup. An index of
 each stage has what lists and filters need; texts are in blocks of about 250 kB, each once a block
-(the prompt is the same in every episode). `templates/episodes.js` reads this.
-"""
+(the prompt is the same in every episode). `templates/episodes.js` reads this."""
 
 from __future__ import annotations
 
@@ -117,13 +117,6 @@ def _text(text: str, texts: dict[str, int]) -> int:
     return texts.setdefault(text, len(texts))
 
 
-# MERGED browser:
-# What the page shows of episodes: the stages that have some, rewards and ends, and links to
-# them.
-#
-# Neighbours: `packed.py` packs the episodes themselves, `templates/episodes.js` shows them.
-
-
 def episode_stages(collection: Collection, per_stage: int) -> dict[str, Any]:
     """`{"first", "stages": [{"name", "total", "shown", "ends", "starts"}], "blocks"}`; at most
     `per_stage` episodes of a stage, spread evenly. `first` is what the page opens with, `blocks`
@@ -205,11 +198,9 @@ def _bins(values: list[float], most: int = 10) -> list[tuple[str, int, float, fl
     ]
 
 
-# MERGED pages:
-# Pages that agents made beside those that were meant, as pictures: of each stage a few episodes.
-#
-# An environment reports both with the last step (`report.pictures`, JPEG in base64). Rows are
-# foreign: what is no such picture is not shown, and no page is ever shown as a page.
+# Pictures: an environment reports the page that was made and the one that was wanted with the last
+# step (`report.pictures`, JPEG in base64). Rows are untrusted: what is no such picture is not
+# shown, and no page is ever shown as a page.
 
 _MOST, _MOST_BYTES = 6, 200_000
 _JPEG = b"\xff\xd8\xff"

@@ -1,4 +1,7 @@
-"""evaluation_tables."""
+"""Tables of a report about evaluations: scores, comparisons, sweeps, claims. No markup.
+
+Sweeps pool evaluations over seeds, a row for each other cell; differences are paired by seed and
+task. Their statistics are those of claims and comparisons, `agentc_backends.statistics`."""
 
 from __future__ import annotations
 
@@ -101,13 +104,6 @@ def scale_of(intervals: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
     ends = [i[k] for i in intervals for k in ("low", "high") if i[k] is not None]
     return min([0.0, *ends]), max([1.0, *ends])
 
-
-# MERGED sweep:
-# One table over a sweep: evaluations pooled over seeds, a row for each other cell.
-#
-# Differences are paired by seed and task. What one seed and many tasks, or many seeds, say of
-# the
-# mean is what `agentc_backends.statistics` says of claims and comparisons too.
 
 CONFIDENCE = 0.95
 _SCORE = "reward"
@@ -227,9 +223,6 @@ def _baseline(collection: Collection, cells: Mapping[str, Mapping[str, Any]]) ->
         names.add(str(cells.get(name, {"base": name})["base"]))
     return names.pop() if len(names) == 1 else None
 
-
-# MERGED claims:
-# Claims of a report: the paper's interval and ours on one scale, and the verdict. No markup.
 
 _CLASSES = {"reproduced": "good", "not reproduced": "bad", "within noise": "open"}
 _MARGIN = 0.06

@@ -1,6 +1,8 @@
-"""Facts of jobs as the report reads them: one that another backend does not report, or reports as
-something else, is None and shown as a dash.
-"""
+"""Tables of a report from the facts of jobs: searches, revisions, mixtures, hidden texts, turns
+that were sampled, ranked and paired. Of hidden texts sizes are shown, never words.
+
+A fact that another backend does not report, or reports as something else, is None and shown as a
+dash."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from agentc.program.artifact_files import TURNS_FILE
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, iterate_lines
 
 
-def named(node: ExperimentJob) -> dict[str, Any]:
+def job_cells(node: ExperimentJob) -> dict[str, Any]:
     """How a row names its job, and where its settings stand."""
     return {"name": node.name, "anchor": anchor(node)}
 
@@ -40,9 +42,6 @@ def share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-# MERGED searches:
-# Tables of a report on tree searches, revisions and mixtures, from the facts of their jobs.
-
 _PARTS = ("revision", "direct", "good", "optimal")
 
 
@@ -56,7 +55,7 @@ def searches(collection: Collection) -> list[dict[str, Any]]:
         copied, replayed = number(facts, "forks"), number(facts, "replayed_steps")
         rows.append(
             {
-                **named(node),
+                **job_cells(node),
                 "trees": trees,
                 "errors": number(facts, "errors"),
                 "solved": share(number(facts, "solved"), searched),
@@ -86,7 +85,7 @@ def revisions(collection: Collection) -> list[dict[str, Any]]:
         tried = sum(counts(facts, "unverified").values()) + (verified or 0)
         rows.append(
             {
-                **named(node),
+                **job_cells(node),
                 "trees": number(facts, "trees"),
                 "leaves": number(facts, "leaves"),
                 "pairs": number(facts, "pairs"),
@@ -108,7 +107,7 @@ def mixtures(collection: Collection) -> list[dict[str, Any]]:
     for node in _data_sets(collection, of_trees=False):
         facts = facts_of(node)
         names = ("agent_rows", "general_rows", "general_wanted", "general_share_of_total")
-        rows.append({**named(node), **{name: number(facts, name) for name in names}})
+        rows.append({**job_cells(node), **{name: number(facts, name) for name in names}})
     return rows
 
 
@@ -118,11 +117,6 @@ def _data_sets(collection: Collection, *, of_trees: bool) -> list[ExperimentJob]
     made = [node for node in collection.of_type("SFTDataset") if node.parents]
     return [node for node in made if any(role == "trees" for role, _ in node.parents) is of_trees]
 
-
-# MERGED turns:
-# The report on turns that were sampled, ranked and paired, and on hidden texts, of which it
-# tells
-# sizes and never words. Neighbours: `searches.py`, `browser.py`.
 
 EXAMPLES = 6
 """Turns of each ranking that the page shows."""
@@ -139,7 +133,7 @@ def sampled(collection: Collection) -> list[dict[str, Any]]:
         replies = number(facts, "replies")
         rows.append(
             {
-                **named(node),
+                **job_cells(node),
                 "turns": number(facts, "rows"),
                 "episodes": number(facts, "trajectories"),
                 "replies": replies,
@@ -164,7 +158,7 @@ def ranked(collection: Collection) -> list[dict[str, Any]]:
         facts = facts_of(node)
         rows.append(
             {
-                **named(node),
+                **job_cells(node),
                 "turns": number(facts, "rows"),
                 "ranked": number(facts, "ranked"),
                 "spread": number(facts, "spread_mean"),
@@ -188,7 +182,7 @@ def turn_pairs(collection: Collection) -> list[dict[str, Any]]:
         left = {**counts(facts, "dropped"), **counts(facts, "skipped")}
         rows.append(
             {
-                **named(node),
+                **job_cells(node),
                 **{name: number(facts, name) for name in names},
                 "left_out": {name: count for name, count in left.items() if count},
             }
@@ -204,7 +198,7 @@ def hidden_texts(collection: Collection) -> list[dict[str, Any]]:
         texts = number(facts, "texts")
         rows.append(
             {
-                **named(node),
+                **job_cells(node),
                 "texts": texts,
                 "mean": share(number(facts, "characters"), texts),
                 "longest": number(facts, "longest_text"),

@@ -1,5 +1,5 @@
-"""Tables of a report: evaluations, comparisons, models that were not trained, durations, settings,
-software. No markup here."""
+"""Tables of a report about jobs: warnings, settings, software, machines, and what jobs and their
+servers cost. No markup here."""
 
 from __future__ import annotations
 
@@ -168,10 +168,7 @@ def _json(value: Any) -> str:
     return text
 
 
-# MERGED costs:
-# What jobs and their servers cost: time, memory, tokens, GPU-hours. A server is a row of its
-# own,
-# since it works while its clients wait for it.
+# Costs. A server is a row of its own, since it works while its clients wait for it.
 
 _TOKENS = {
     "tokens_in": ("prompt_tokens", "judge_prompt_tokens"),

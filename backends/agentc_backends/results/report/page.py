@@ -1,8 +1,7 @@
 """Puts the page together: the view model, the template, the inlined style and script.
 
 Everything that comes from a spec or a model is data: the template escapes it, the script shows it
-as text, and a content security policy lets no other script run and nothing be loaded.
-"""
+as text, and a content security policy lets no other script run and nothing be loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +26,6 @@ from agentc_backends.results.report import (
     exports,
     fact_tables,
     job_tables,
-    training,
 )
 from agentc_backends.results.report.collect import Collection
 
@@ -108,7 +106,7 @@ def render_page(
         sampled=fact_tables.sampled(collection),
         ranked=fact_tables.ranked(collection),
         turn_pairs=fact_tables.turn_pairs(collection),
-        training=training.training_charts(collection, experiment),
+        training=curves.training_charts(collection, experiment),
         distributions=[episode_browser.rewards(n) for n in collection.of_type("Trajectories")],
         made_pages=episode_browser.page_pictures(collection),
         graph=drawings.draw_graph(collection),
@@ -216,12 +214,8 @@ def _moment(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-# MERGED origin:
-# What the header says of a report: at which scale results were made, when, where, by which
-# agentc.
-#
-# All of it stands in the manifests of the jobs. What belongs to one run alone (its params, the
-# commit) is added by who shows the page, `agentc.run.report_page`.
+# The header. What belongs to one run only (its params, the commit) is added by whoever shows the
+# page, `agentc.run.report_page`.
 
 
 def origin(collection: Collection, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the embedded server keeps: weights, and keys and values up to a bound."""
+"""Declares `serve.transformers`: the embedded server for CPUs, in the torch environment."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ def server_memory(question: MemoryQuestion) -> ServerMemory:
         workers=2,
     )
 
-
-# MERGED backend:
-# Declares `serve.transformers`: the embedded server for CPUs, in the torch environment.
 
 FIELDS: tuple[Field, ...] = (
     integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",

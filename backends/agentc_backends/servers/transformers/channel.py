@@ -1,8 +1,5 @@
-"""What the server and its engine's process say to each other, and how it crosses their socket.
-
-Messages are pickled, each after its length: both ends are one program, parted by a fork.
-Neighbours: `engine_process.py` (one end), `engine_client.py` (the other).
-"""
+"""The messages between the server and its engine's process, and how they cross their socket:
+pickled, each after its length. Both ends are one program, parted by a fork."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ class EngineTask:
     stops: tuple[str, ...] = ()
     alternatives: int | None = None
     grammar: str | None = None
-    told: bool = False
+    streamed: bool = False
     """Whether each token is wanted as it is drawn (`DrawnToken`)."""
 
 
@@ -51,7 +48,7 @@ class Reload:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToken:
-    """The next token of a work that wants to be told."""
+    """The next token of a task whose tokens are streamed."""
 
     number: int
     token: int
@@ -87,7 +84,7 @@ class LoadRefusal:
     reason: str
 
 
-def packed(*messages: object) -> bytes:
+def pack(*messages: object) -> bytes:
     """Messages as they go over the socket."""
     parts = []
     for message in messages:

@@ -1,9 +1,7 @@
 """The engine in a process of its own, so that it shares no interpreter lock with HTTP.
 
-`fork_engine` makes it; it takes work from its socket between two steps, without another thread,
-and ends with the server, however that one ends. Neighbours: `engine.py`, `channel.py`;
-`engine_client.py` is the server's side.
-"""
+It takes tasks from its socket between two steps, without another thread, and ends with the server,
+however that one ends."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from agentc_backends.engine.generation import (
     ClosedError,
     Engine,
     EngineLimits,
-    Ongoing,
+    EngineRequest,
 )
 from agentc_backends.engine.model import Checkpoint, load_checkpoint
 from agentc_backends.openai_api.text_model import TokenScore
@@ -41,7 +39,7 @@ from agentc_backends.servers.transformers.channel import (
     Reload,
     Result,
     Unpacker,
-    packed,
+    pack,
 )
 
 _PIECE = 1 << 20
@@ -99,13 +97,13 @@ def _serve(channel: socket.socket, settings: EngineSettings) -> None:
             )
         guides = _guides_of(checkpoint) if settings.structured else None
     except ValueError as error:
-        channel.sendall(packed(LoadRefusal(str(error))))
+        channel.sendall(pack(LoadRefusal(str(error))))
         return
     report()
     length = settings.max_model_len or checkpoint.context
     engine = Engine(checkpoint, settings.limits, length)
     inbox = _ChannelInbox(channel, engine, checkpoint, guides, length, settings.dtype)
-    channel.sendall(packed(_loaded(checkpoint, length)))
+    channel.sendall(pack(_loaded(checkpoint, length)))
     engine.run(inbox)
 
 
@@ -139,9 +137,9 @@ class _ChannelInbox:
         self._arrived = select.poll()
         self._arrived.register(channel, select.POLLIN)
         self._outgoing: list[object] = []
-        self._open: dict[int, Ongoing] = {}
+        self._open: dict[int, EngineRequest] = {}
 
-    def take(self, wait: bool) -> Iterator[Ongoing | Action]:
+    def take(self, wait: bool) -> Iterator[EngineRequest | Action]:
         if self._outgoing:
             self._send(*self._outgoing)
             self._outgoing.clear()
@@ -160,9 +158,9 @@ class _ChannelInbox:
             if not wait:
                 return
 
-    def _ongoing(self, work: EngineTask) -> Ongoing:
+    def _ongoing(self, work: EngineTask) -> EngineRequest:
         checkpoint = self._checkpoint
-        sequence = self._open[work.number] = Ongoing(
+        sequence = self._open[work.number] = EngineRequest(
             prompt=numpy.frombuffer(work.prompt, numpy.int32),
             max_tokens=work.max_tokens,
             done=partial(self._ended, work.number),
@@ -172,7 +170,7 @@ class _ChannelInbox:
             ends=frozenset() if work.ignore_ends else checkpoint.ends,
             guide=None if work.grammar is None else self._guide(work.grammar),
             finished=stop_test(checkpoint.tokenizer, work.stops) if work.stops else None,
-            drawn=partial(self._drawn, work.number) if work.told else None,
+            drawn=partial(self._drawn, work.number) if work.streamed else None,
             alternatives=work.alternatives,
         )
         return sequence
@@ -184,7 +182,7 @@ class _ChannelInbox:
     def _drawn(self, number: int, token: int) -> None:
         self._outgoing.append(DrawnToken(number, token))
 
-    def _ended(self, number: int, sequence: Ongoing) -> None:
+    def _ended(self, number: int, sequence: EngineRequest) -> None:
         self._open.pop(number, None)
         scores = tuple(TokenScore(s.token, s.logprob, s.top) for s in sequence.scores)
         self._outgoing.append(
@@ -212,6 +210,6 @@ class _ChannelInbox:
 
     def _send(self, *messages: object) -> None:
         try:
-            self._channel.sendall(packed(*messages))
+            self._channel.sendall(pack(*messages))
         except OSError as error:
             raise ClosedError from error

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentc_backends.openai_api.process import add_process_arguments, begin
+from agentc_backends.openai_api.process import add_process_arguments, prepare_process
 
 if TYPE_CHECKING:
     from agentc_backends.servers.transformers.reranking import Reranker
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    token = begin(options)
+    token = prepare_process(options)
     # Before torch is imported: OpenMP reads it once.
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -33,9 +33,12 @@ def _serve(options: argparse.Namespace, token: str | None) -> int:
     from agentc_backends.engine.generation import EngineLimits
     from agentc_backends.openai_api.application import create_app
     from agentc_backends.openai_api.process import serve
-    from agentc_backends.servers.transformers.engine_client import EngineClient, EngineEndedError
     from agentc_backends.servers.transformers.engine_process import EngineSettings
-    from agentc_backends.servers.transformers.served_model import ServedModel
+    from agentc_backends.servers.transformers.served_model import (
+        EngineClient,
+        EngineEndedError,
+        ServedModel,
+    )
 
     settings = EngineSettings(
         path=options.model,

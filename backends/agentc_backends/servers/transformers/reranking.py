@@ -1,8 +1,7 @@
 """Replies of a run of `online_rl` as its critic would have them: of several candidates the best.
 
 The critic is read out of the run that is served, and chooses as in the job that trained it
-(`trainers/online_rl/critic.py`). Neighbour: `served_model.py`, which draws the candidates.
-"""
+(`trainers/online_rl/critic.py`)."""
 
 from __future__ import annotations
 
@@ -35,11 +34,11 @@ class Reranker:
     @classmethod
     def read(cls, root: str, candidates: int, critic: RankWith) -> Reranker:
         """That of a run in a folder. Raises ValueError where there is none."""
-        found, told = read_critic(Path(root), critic)
-        facts = {"candidates": candidates, "critic": critic, **({"reads": told} if told else {})}
+        found, reads = read_critic(Path(root), critic)
+        facts = {"candidates": candidates, "critic": critic, **({"reads": reads} if reads else {})}
         return cls(BestOf(found, candidates), critic, facts)
 
-    async def of_another(self, root: str) -> Reranker:
+    async def reload(self, root: str) -> Reranker:
         """The same with the critic of another run. Raises ValueError where that has none."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(

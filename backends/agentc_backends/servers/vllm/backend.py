@@ -1,8 +1,4 @@
-"""Where vLLM's log says why a server failed, and what in it says nothing: patterns for the runtime.
-
-vLLM ends with tracebacks of its interface process, which only say that the engine failed; the
-reason is some hundred lines above, among the lines of a worker or of the engine.
-"""
+"""Declares `serve.vllm`: fields become flags of `vllm serve`, one to one."""
 
 from __future__ import annotations
 
@@ -51,9 +47,6 @@ NOISE = (
 )
 
 
-# MERGED memory:
-# What vLLM keeps: weights and the longest conversation's keys and values on each device.
-
 _WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 _QUANTISED = {"awq": 0.6, "gptq": 0.6, "bitsandbytes": 0.6, "fp8": 1.0}
 """Bytes of a weight: 4 bits with their scales."""
@@ -89,9 +82,6 @@ def server_memory(question: MemoryQuestion) -> ServerMemory:
         offloaded=int(offloaded * _GIB) if isinstance(offloaded, (int, float)) else 0,
     )
 
-
-# MERGED backend:
-# Declares `serve.vllm`: fields become flags of `vllm serve`, one to one.
 
 FIELDS: tuple[Field, ...] = (
     integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",

@@ -1,8 +1,8 @@
-"""Functions in requests to vLLM, written into plain messages where the checkpoint's chat format has
-no place for them: as its trainers and the embedded server write them.
+"""Conversations that vLLM would render into other tokens than trainers and the embedded server do.
 
-vLLM's template would leave them out without a word. `gate.py` asks before it passes a request on.
-"""
+vLLM's template leaves functions out without a word where the checkpoint's chat format has no place
+for them: they are written into plain messages. vLLM makes a control token of every text that spells
+one, so that an observation could end a turn: it receives the tokens of such a conversation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.chat.tool_calls import TemplateTools, plain_messages
-from agentc_backends.openai_api.conversation import messages, read_tool_use
-from agentc_backends.openai_api.values import refused
+from agentc_backends.openai_api.conversation import read_messages, read_tool_use
+from agentc_backends.openai_api.values import invalid_value
 
 
 def format_tools(model: Path) -> TemplateTools:
@@ -48,7 +48,7 @@ class FunctionTexts:
         self._model = model
         self._tools_of = tools_of
 
-    def written(self, body: Mapping[str, Any], *, replies: bool) -> dict[str, Any] | None:
+    def rewrite(self, body: Mapping[str, Any], *, replies: bool) -> dict[str, Any] | None:
         """The body of a chat, which `replies`, or of `/tokenize` with functions, calls and results
         as texts; None where vLLM shows them by itself, or there are none. Functions whose calls it
         is to read out of the reply stay in the body, too. Raises ApiError."""
@@ -60,7 +60,7 @@ class FunctionTexts:
             case TemplateTools.RENDERED:
                 return None
             case TemplateTools.FOREIGN if unread and not calls:
-                raise refused(
+                raise invalid_value(
                     "tool_choice",
                     "is none, so that calls stay in the reply as they were written, and the "
                     "model's chat template writes them in a notation that nobody reads from there",
@@ -70,9 +70,9 @@ class FunctionTexts:
         # Its words alone: vLLM holds replies to forms by itself.
         tools = read_tool_use({"tools": body.get("tools") or [], "tool_choice": "none"}).tools
         try:
-            plain = plain_messages(messages(body), tools)
+            plain = plain_messages(read_messages(body), tools)
         except FormatError as error:
-            raise refused("messages", str(error)) from error
+            raise invalid_value("messages", str(error)) from error
         changed = {**body, "messages": plain}
         if unread or not replies:
             for name in ("tools", "tool_choice", "parallel_tool_calls"):
@@ -84,16 +84,8 @@ class FunctionTexts:
         try:
             return self._tools_of(self._model)
         except FormatError as error:
-            raise refused("tools", f"{error}") from error
+            raise invalid_value("tools", f"{error}") from error
 
-
-# MERGED prompts:
-# Conversations that vLLM would render into other tokens than trainers and the embedded server
-# do.
-#
-# vLLM makes a control token of every text that spells one, so that an observation could end a
-# turn.
-# `gate.py` hands it the tokens of such a conversation; all others vLLM renders by itself.
 
 _OTHERS = (
     *("chat_template", "chat_template_kwargs", "documents", "echo"),
@@ -138,34 +130,34 @@ class PromptTokens:
         self._model = model
         self._chat_of = chat_of
 
-    def handed(self, body: Mapping[str, Any], *, rendered: bool) -> dict[str, Any] | None:
+    def with_tokens(self, body: Mapping[str, Any], *, rendered: bool) -> dict[str, Any] | None:
         """The body of a chat or of `/tokenize` with the tokens of its prompt; None where vLLM makes
         the same ones. `rendered`: vLLM's template is to write the functions in it. Raises
         ApiError."""
         listed = body.get("messages")
         if not isinstance(listed, list):
             return None
-        spelled = self._spelled([listed, body.get("tools")])
+        spelled = self._spelled_control([listed, body.get("tools")])
         if spelled is None and not self._chat.by_line:
             return None
         why = f"spell the control token {spelled}" if spelled else "are written line by line"
         given = [name for name in _OTHERS if body.get(name)]
         if given or rendered:
             beside = given[0] if given else "functions that the chat template writes"
-            raise refused("messages", f"{why}, which cannot be kept apart from {beside}")
+            raise invalid_value("messages", f"{why}, which cannot be kept apart from {beside}")
         try:
             ids = self._chat.encode(
-                messages(body),
+                read_messages(body),
                 add_generation_prompt=body.get("add_generation_prompt", True) is True,
                 continue_final_message=body.get("continue_final_message") is True,
             )
         except FormatError as error:
-            raise refused("messages", f"{why}: {error}") from error
+            raise invalid_value("messages", f"{why}: {error}") from error
         # vLLM's own way of taking a prompt that another server has made of the messages.
         others = body.get("kv_transfer_params") or {}
         return {**body, "kv_transfer_params": {**others, "prompt_token_ids": ids}}
 
-    def _spelled(self, value: object) -> str | None:
+    def _spelled_control(self, value: object) -> str | None:
         """The first control token that any text in a JSON value spells."""
         control = self._chat.control
         return next((token for text in _texts(value) for token in control if token in text), None)

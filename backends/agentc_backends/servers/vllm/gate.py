@@ -1,6 +1,6 @@
 """Middleware inside vLLM's server: the token on every route, unknown request fields refused,
-functions shown under every chat format (`functions.py`), control tokens in texts kept as text
-(`prompts.py`).
+functions shown under every chat format and control tokens in texts kept as text
+(`conversations.py`).
 
 vLLM guards only /v1 and ignores fields that it does not know; contracts.md, section 5, promises
 otherwise. Named by `--middleware` on the server's command line.
@@ -17,9 +17,9 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentc_backends.openai_api.access import naming, session_of
+from agentc_backends.openai_api.access import session_of, with_session_header
 from agentc_backends.openai_api.requests import MAX_BODY_BYTES, require_bounded
-from agentc_backends.openai_api.values import ApiError, parsed
+from agentc_backends.openai_api.values import ApiError, parse_body
 from agentc_backends.servers.vllm.conversations import (
     FunctionTexts,
     PromptTokens,
@@ -52,12 +52,12 @@ class Gate:
                 refusal = _error(401, "a valid token is required", "invalid_api_key")
                 await refusal(scope, receive, send)
                 return
-            send = naming(session, send)
+            send = with_session_header(session, send)
             read = scope["path"] in self._known or scope["path"] in _CONVERSATIONS
             if read and scope["method"] == "POST":
                 body = await _read(receive)
                 try:
-                    shown = self._admitted(scope["path"], body)
+                    shown = self._admit(scope["path"], body)
                 except ApiError as error:
                     wrong = _error(error.status, error.message, error.code)
                     await wrong(scope, receive, send)
@@ -75,11 +75,11 @@ class Gate:
             return b""
         return session_of(dict(scope["headers"]).get(b"authorization", b""), self._token)
 
-    def _admitted(self, path: str, body: bytes) -> bytes:
+    def _admit(self, path: str, body: bytes) -> bytes:
         """What vLLM is given of a request. Raises ApiError."""
         if len(body) > MAX_BODY_BYTES:
             raise ApiError(413, f"the body is over {MAX_BODY_BYTES} bytes", "too_large")
-        fields = parsed(body)
+        fields = parse_body(body)
         if not isinstance(fields, dict):
             return body
         unknown = sorted(set(fields) - self._known[path]) if path in self._known else []
@@ -95,10 +95,10 @@ class Gate:
         renders it as it is. Raises ApiError."""
         assert self._functions is not None
         assert self._prompts is not None
-        written = self._functions.written(fields, replies=path == _CHAT)
+        written = self._functions.rewrite(fields, replies=path == _CHAT)
         shown = fields if written is None else written
         rendered = written is None and has_function_texts(fields)
-        handed = self._prompts.handed(shown, rendered=rendered)
+        handed = self._prompts.with_tokens(shown, rendered=rendered)
         changed = written if handed is None else handed
         return None if changed is None else json.dumps(changed).encode()
 

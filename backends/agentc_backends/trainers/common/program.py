@@ -21,9 +21,9 @@ from agentc_backends.data.models.checkpoint import (
     WEIGHT_SUFFIXES,
     CheckpointError,
     companion_files,
+    configure_libraries,
     is_unchanged,
     require_unquantised,
-    settle_libraries,
 )
 from agentc_backends.job_device import NoGpuError, require_gpus
 from agentc_backends.trainers.common.checks import TrainingFailedError, TrainingOutOfTimeError
@@ -54,7 +54,7 @@ def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) 
 
 
 def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
-    settle_libraries()
+    configure_libraries()
     on_empty = job.config.get("on_empty", "error")
     try:
         require_gpus(job)

@@ -17,7 +17,7 @@ from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.data.chat.formats import FormatError
-from agentc_backends.data.models.checkpoint import settle_libraries
+from agentc_backends.data.models.checkpoint import configure_libraries
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
 
@@ -49,11 +49,11 @@ async def train(job: Job) -> None:
     require_gpus(job)
     settings = job.config.read_as(OfflineSettings)
     job.config.assert_all_read()
-    settle_libraries()
+    configure_libraries()
     # These take seconds to import, and need the variables that were just set.
     from agentc_backends.data.chat.tokens import Encoder, chat_format_of
     from agentc_backends.engine.decoding import stop_test
-    from agentc_backends.engine.model import context_of, ends_of, load_tokenizer
+    from agentc_backends.engine.model import context_of, end_tokens, load_tokenizer
     from agentc_backends.trainers.online_rl.archer import (
         CriticPhase,
         OfflineActorPhase,
@@ -76,7 +76,7 @@ async def train(job: Job) -> None:
     base = job.input("policy")
     model = load_policy(base)
     tokenizer = load_tokenizer(str(base))
-    ends = ends_of(model, tokenizer)
+    ends = end_tokens(model, tokenizer)
     rows = [row for folder in job.inputs("data") for row in read_rows(folder / TRAJECTORIES_FILE)]
     try:
         encoder = Encoder(tokenizer, chat_format_of(base))

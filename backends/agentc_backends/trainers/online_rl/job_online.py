@@ -17,7 +17,7 @@ from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import read_rules, split_tasks
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.rollout.play import TurnRules
-from agentc_backends.data.models.checkpoint import is_unchanged, settle_libraries
+from agentc_backends.data.models.checkpoint import is_unchanged, configure_libraries
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
 
@@ -46,11 +46,11 @@ class OnlineSettings:
 async def train(job: Job) -> None:
     """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved."""
     require_gpus(job)
-    settle_libraries()
+    configure_libraries()
     # These take seconds to import, and need the variables that were just set.
     from agentc_backends.engine.model import (
         context_of,
-        ends_of,
+        end_tokens,
         load_tokenizer,
     )
     from agentc_backends.openai_api.chat_text import ChatText
@@ -90,7 +90,7 @@ async def train(job: Job) -> None:
         model = load_policy(base)
         tokenizer = load_tokenizer(str(base))
         sampler, chat = Sampler(model), ChatText(str(base), tokenizer)
-        ends, context = ends_of(model, tokenizer), context_of(model, tokenizer)
+        ends, context = end_tokens(model, tokenizer), context_of(model, tokenizer)
 
         def acting(temperature: float) -> LivePolicy:
             said = settings.decode

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy
 
 from agentc_backends.agents.common.failures import FatalError
-from agentc_backends.data.chat.rows import in_parts, trained_turns
+from agentc_backends.data.chat.rows import split_by_turns, trained_turns
 from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.trainers.online_rl.losses import to_go
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, whole_text
@@ -296,7 +296,7 @@ def tokenise_episodes(
 def _turn_tokens(row: Row, encoder: Encoder) -> list[TurnTokens]:
     """Prompt and reply of each turn, in tokens."""
     found = []
-    for messages, turns in in_parts(row, trained_turns(row, "after_prompt")):
+    for messages, turns in split_by_turns(row, trained_turns(row, "after_prompt")):
         rows = encoder.encode_turns(messages, turns)
         for place, turn in enumerate(sorted(turns)):
             encoded = rows[place if len(rows) > 1 else 0]

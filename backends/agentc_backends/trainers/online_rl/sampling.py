@@ -20,8 +20,8 @@ from agentc_backends.agents.common.episode import Reply, is_cut_by_context
 from agentc_backends.agents.common.prompts import Message
 from agentc_backends.clients.errors import ContextOverflowError
 from agentc_backends.engine.decoding import before_stops, decode, stop_test
-from agentc_backends.engine.generation import Engine, EngineLimits, Ongoing
-from agentc_backends.engine.model import ATTENTION_NAME, Checkpoint, take_ragged
+from agentc_backends.engine.generation import Engine, EngineLimits, EngineRequest
+from agentc_backends.engine.model import ATTENTION_NAME, Checkpoint, use_ragged_attention
 from agentc_backends.openai_api.chat_text import ChatText
 from agentc_backends.trainers.online_rl.critic import BestOf
 
@@ -63,12 +63,12 @@ class DrawSteps:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._coming: list[Ongoing] = []
+        self._coming: list[EngineRequest] = []
 
     def begin(self, asked: DrawRequest, decode: Decode, done: Callable[[Sampled], None]) -> None:
         """`done` is called by a step."""
         self._coming.append(
-            Ongoing(
+            EngineRequest(
                 prompt=numpy.array(asked.prompt, numpy.int32),
                 max_tokens=min(decode.max_tokens, asked.room or decode.max_tokens),
                 done=lambda ended: done(Sampled(tuple(ended.tokens), not ended.ended)),
@@ -94,7 +94,7 @@ class Sampler:
         self._model = model
         self._limits = limits or EngineLimits(max_batch_tokens=2048, max_sequences=256)
         with torch.inference_mode():
-            self._geometry = take_ragged(model)
+            self._geometry = use_ragged_attention(model)
         model.set_attn_implementation(_TRAINED)
 
     def draw(self, asked: Sequence[DrawRequest], decode: Decode) -> list[Sampled]:

@@ -17,7 +17,7 @@ from datasets import Dataset
 from torch.nn import functional
 from transformers import Trainer
 
-from agentc_backends.data.models.value_head import HEAD, pooled
+from agentc_backends.data.models.value_head import HEAD, pool_states
 from agentc_backends.trainers.common.rows import StepSampler
 from agentc_backends.trainers.trl.sharding import WHOLE, ModelLayout
 from agentc_backends.trainers.trl.trainer_base import CRITIC_COUNTS, OrderedTrainer, StepMeans
@@ -198,7 +198,7 @@ class ValueTrainer(OrderedTrainer, Trainer):  # type: ignore[misc]
         )
         head = getattr(self.accelerator.unwrap_model(model), HEAD)
         with torch.autocast(out.hidden_states[-1].device.type, enabled=False):
-            states = pooled(out.hidden_states[-1], inputs["attention_mask"], self._pooling)
+            states = pool_states(out.hidden_states[-1], inputs["attention_mask"], self._pooling)
             scores: torch.Tensor = head(states).squeeze(1)
         return scores
 

@@ -22,7 +22,7 @@ from agentc_backends.data.chat.rows import (
     check_dropped,
     encode_pairs,
     encode_rows,
-    joined,
+    join_sides,
     score_weights,
 )
 from agentc_backends.data.chat.tokens import Encoder, load_encoder
@@ -65,7 +65,7 @@ def with_hidden_texts(
     for row in rows:
         begun = len(row["prompt"]) - 2 * row.get("shared_turns", 0)
         hidden.require_unseen(row["task_id"], row["prompt"][:begun])
-        messages, opening = hidden.placed(template_at, row["task_id"], row["prompt"])
+        messages, opening = hidden.place(template_at, row["task_id"], row["prompt"])
         told.append({**row, "prompt": messages, **({"opening": opening} if opening else {})})
     return told
 
@@ -151,7 +151,7 @@ def pairs_without_hidden_texts(
 
 def _cut_alike(side: Side, other: Side) -> Side:
     """A side with as many trained tokens as another one of the same turns, row by row."""
-    return joined(
+    return join_sides(
         [
             _cut_row(row, sum(like.trained))
             for row, like in zip(side.rows(), other.rows(), strict=True)

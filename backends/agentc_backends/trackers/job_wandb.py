@@ -1,7 +1,9 @@
-"""Reads the rows of runs from W&B's own files, `run-<id>.wandb`: the framing of LevelDB's logs
-(https://github.com/google/leveldb/blob/main/doc/log_format.md) after seven bytes of its own, with
-W&B's protocol buffers in it. Its Python package has no reader of them any more.
-"""
+"""The program of W&B: several runs at once in one process, offline unless the settings say so.
+
+What an earlier process has written of a run is read from W&B's own files, `run-<id>.wandb`: the
+framing of LevelDB's logs (https://github.com/google/leveldb/blob/main/doc/log_format.md) after
+seven bytes of its own, with W&B's protocol buffers in it. Its Python package has no reader of them
+any more."""
 
 from __future__ import annotations
 
@@ -73,11 +75,6 @@ def records(data: bytes) -> Iterator[bytes]:
             yield held
             held = b""
 
-
-# MERGED job_track:
-# The program of W&B: several runs at once in one process, offline unless the settings say so.
-#
-# Neighbour: `run_file.py` reads what an earlier process has written of a run.
 
 _STEP = "step"
 """The axis of charts. W&B's own steps count rows and never go back; ours may."""

@@ -1,1 +1,0 @@
-"""Models that make features of pictures, as they come into a run."""

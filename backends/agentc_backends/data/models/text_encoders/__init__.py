@@ -1,1 +1,0 @@
-"""Models that make features of texts, as they come into a run."""

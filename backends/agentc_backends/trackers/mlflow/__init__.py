@@ -1,1 +1,0 @@
-"""MLflow as a tracker."""

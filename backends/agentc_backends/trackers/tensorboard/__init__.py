@@ -1,1 +1,0 @@
-"""TensorBoard as a tracker."""

@@ -1,1 +1,0 @@
-"""Trackio as a tracker."""

@@ -1,1 +1,0 @@
-"""Weights & Biases as a tracker."""
