@@ -23,7 +23,7 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.runner import WorkProgress
 from agentc_backends.agents.rank.turns import valued_turn, write_ranked_turns
 from agentc_backends.data.chat.tokens import load_encoder
-from agentc_backends.data.models.checkpoint import load_model, configure_libraries
+from agentc_backends.data.models.checkpoint import configure_libraries, load_model
 from agentc_backends.data.models.value_head import pool_states, read_head
 from agentc_backends.job_device import job_device
 

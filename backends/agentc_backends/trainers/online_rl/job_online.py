@@ -17,7 +17,7 @@ from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import read_rules, split_tasks
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.rollout.play import TurnRules
-from agentc_backends.data.models.checkpoint import is_unchanged, configure_libraries
+from agentc_backends.data.models.checkpoint import configure_libraries, is_unchanged
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
 
