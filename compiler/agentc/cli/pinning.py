@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import compile_typed, show_diagnostics
-from agentc.cli.spec_work import RefusedError
+from agentc.cli.spec_work import RefusedSpecError
 from agentc.diagnostics import Diagnostic
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock, render_lock
@@ -81,14 +81,14 @@ def compile_pinned(
     found, complaints = resolve_commits(moving, {})
     if complaints:
         show_diagnostics(complaints)
-        raise RefusedError
+        raise RefusedSpecError
     target = lock_beside(arguments.spec)
     lock = previous_lock(target)[0]
     known = {} if lock is None else lock.pins()
     pinned = compile_typed(arguments, table, references=OutsideReferences(pins={**known, **found}))
     if pinned.plan is None:
         show_diagnostics(pinned.diagnostics)
-        raise RefusedError
+        raise RefusedSpecError
     new = collect_lock(pinned.plan, pinned.references, pinned.templates, pinned.scale)
     if lock is not None:
         models = dict(sorted({**lock.section("models"), **new.section("models")}.items()))
@@ -101,7 +101,7 @@ def compile_pinned(
             "commit as `revision:` of the model",
             file=sys.stderr,
         )
-        raise RefusedError from None
+        raise RefusedSpecError from None
     print(f"{target}: written; later commands use these commits")
     return pinned
 

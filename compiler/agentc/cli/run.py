@@ -9,7 +9,7 @@ import sys
 
 from agentc.cli.arguments import add_locked_argument, add_spec_arguments
 from agentc.cli.parser import add_store_argument
-from agentc.cli.spec_work import RefusedError
+from agentc.cli.spec_work import RefusedSpecError
 from agentc.exit_codes import EXIT_DONE
 from agentc.runtime.machine.output_filters import unguarded
 
@@ -79,11 +79,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 done, 1 errors in the spec, 2 no such profile, 3 a job failed, 4 no usable store, 5 no such
     stage, 6 a claim with `gate: true` is not reproduced, 7 preflight has a problem."""
-    from agentc.cli.run_sequence import Run
+    from agentc.cli.run_sequence import ExperimentRun
 
     _print_lines_at_once()
     try:
-        run = Run.prepare(arguments)
+        run = ExperimentRun.prepare(arguments)
         if arguments.dry_run:
             cost = run.estimate()
             run.show(cost)
@@ -93,7 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         cost = run.estimate()
         run.require_budget(cost)
         return run.execute(checked, cost)
-    except RefusedError as error:
+    except RefusedSpecError as error:
         # Here, not in main(): to `agentc search` it is the exit code of a trial.
         if str(error):
             print(f"agentc: {error}", file=sys.stderr)

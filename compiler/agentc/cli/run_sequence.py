@@ -20,7 +20,7 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.cli.arguments import same_spec, show_diagnostics, wants_colour
 from agentc.cli.cost import WORTH_MEASURING_S, cost_to_run
 from agentc.cli.pinning import compile_pinned
-from agentc.cli.spec_work import RefusedError, compile_shown, show_rounds, with_stopped_rounds
+from agentc.cli.spec_work import RefusedSpecError, compile_shown, show_rounds, with_stopped_rounds
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
 from agentc.cost.render import cost_column, summary_sentence
@@ -69,7 +69,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ExperimentRun:
     """A spec as typed, compiled for a store: how far its rounds are, and what has to run."""
 
     arguments: argparse.Namespace
@@ -81,7 +81,7 @@ class Run:
     work: Work
 
     @classmethod
-    def prepare(cls, arguments: argparse.Namespace) -> Run:
+    def prepare(cls, arguments: argparse.Namespace) -> ExperimentRun:
         """Compile the spec, pin what it names (unless nothing is to run), and find the work in the
         store. Raises RefusedError and other CommandErrors."""
         profile = find_profile(arguments.profile, os.environ)
@@ -92,14 +92,14 @@ class Run:
         if not arguments.dry_run:
             if compiled.unavailable:
                 names = ", ".join(compiled.unavailable)
-                raise RefusedError(
+                raise RefusedSpecError(
                     f"this experiment checks and plans, but cannot run yet: {names} has no server"
                 )
             compiled = compile_pinned(compiled, arguments, table)
         try:
             layout = open_store(arguments.store)
         except OSError as error:
-            raise RefusedError(f"no usable store: {error}", EXIT_STORE) from None
+            raise RefusedSpecError(f"no usable store: {error}", EXIT_STORE) from None
         compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
         show_rounds(rounds)
         return cls(
@@ -131,11 +131,11 @@ class Run:
         report_lacking(needed_by_plan(self.plan, set(self._missing())), self.layout, sink)
         if sink.has_errors:
             show_diagnostics(sink.sorted())
-            raise RefusedError
+            raise RefusedSpecError
         try:
             devices = self._count_devices()
         except DevicesError as error:
-            raise RefusedError(str(error), EXIT_USAGE) from None
+            raise RefusedSpecError(str(error), EXIT_USAGE) from None
         if self.work.missing and not self.arguments.force:
             self._preflight()
         return Checked(trackers=trackers, devices=devices)
@@ -162,7 +162,7 @@ class Run:
         excess = over_budget(budget, expected, estimates)
         if excess:
             show_diagnostics(excess)
-            raise RefusedError
+            raise RefusedSpecError
 
     def show(self, cost: Cost) -> None:
         """Print what would run, as `agentc plan` does."""
@@ -197,7 +197,7 @@ class Run:
         try:
             return self._steps(options, cost)
         except StoreWriteError as error:
-            raise RefusedError(str(error), EXIT_STORE) from None
+            raise RefusedSpecError(str(error), EXIT_STORE) from None
 
     def _steps(self, options: RunOptions, cost: Cost) -> int:
         run, started = self, False
@@ -223,7 +223,7 @@ class Run:
             run = run._after_step(step.stages)
             cost = run.estimate(measure_from=None)
 
-    def _after_step(self, stages: tuple[str, ...]) -> Run:
+    def _after_step(self, stages: tuple[str, ...]) -> ExperimentRun:
         """The run with the rounds that the store leaves now. Raises RefusedError where the store
         has no result of the stages that were run."""
         compiled, rounds = with_stopped_rounds(
@@ -231,7 +231,7 @@ class Run:
         )
         if rounds == self.rounds:
             names = ", ".join(stages)
-            raise RefusedError(f"the store has no result of {names} to go on with", EXIT_FAILED)
+            raise RefusedSpecError(f"the store has no result of {names} to go on with", EXIT_FAILED)
         show_rounds([each for each in rounds if each not in self.rounds])
         work = _work_of(compiled, self.layout, self.arguments)
         return replace(self, compiled=compiled, rounds=rounds, work=work)
@@ -282,7 +282,7 @@ class Run:
         findings = every_check(self.work, self.compiled, self.table, requests, cost, online=False)
         if any(finding.verdict == "problem" for finding in findings):
             print(problems_text(findings, same_spec("preflight", self.arguments)), file=sys.stderr)
-            raise RefusedError(code=EXIT_PREFLIGHT)
+            raise RefusedSpecError(code=EXIT_PREFLIGHT)
 
 
 def _work_of(compiled: Compilation, layout: StoreLayout, arguments: argparse.Namespace) -> Work:
@@ -290,7 +290,7 @@ def _work_of(compiled: Compilation, layout: StoreLayout, arguments: argparse.Nam
     return find_work(plan_document(compiled.plan), layout, arguments.until)
 
 
-def _submit_limit(run: Run) -> SubmitLimit | None:
+def _submit_limit(run: ExperimentRun) -> SubmitLimit | None:
     """The smallest limit of SLURM's on the jobs that the run has in the queue."""
     from agentc.preflight.queue import limit_of_run
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentc.searching.stopping import RoundsSoFar
 
 
-class RefusedError(CommandError):
+class RefusedSpecError(CommandError):
     """A command does not continue; without a message where the reason was shown."""
 
     def __init__(self, message: str = "", code: int = EXIT_SPEC) -> None:
@@ -53,7 +53,7 @@ def compile_shown(
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, form)
-        raise RefusedError
+        raise RefusedSpecError
     show_found(compiled, arguments)
     return compiled
 
