@@ -73,7 +73,7 @@ def compile_pinned(
     compiled: Compilation, arguments: argparse.Namespace, table: BackendTable
 ) -> Compilation:
     """The compilation with a commit for each branch and tag that no lock pins yet. They are written
-    to the lock beside the spec; a lock that exists keeps all else. Raises RefusedError where it
+    to the lock beside the spec; a lock that exists keeps all else. Raises RefusedSpecError where it
     cannot be done, which is printed."""
     moving = compiled.references.unpinned
     if compiled.plan is None or not moving:

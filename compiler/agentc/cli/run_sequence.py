@@ -83,7 +83,7 @@ class ExperimentRun:
     @classmethod
     def prepare(cls, arguments: argparse.Namespace) -> ExperimentRun:
         """Compile the spec, pin what it names (unless nothing is to run), and find the work in the
-        store. Raises RefusedError and other CommandErrors."""
+        store. Raises RefusedSpecError and other CommandErrors."""
         profile = find_profile(arguments.profile, os.environ)
         if profile is not None and not arguments.dry_run:
             require_executor(profile)
@@ -120,7 +120,7 @@ class ExperimentRun:
 
     def check(self) -> Checked:
         """Look for what would end the run, before anything is measured, built or downloaded.
-        Raises RefusedError, ProfileError."""
+        Raises RefusedSpecError, ProfileError."""
         sink = Sink()
         declared = () if self.compiled.module is None else self.compiled.module.track
         folder = Path(self.arguments.spec).parent
@@ -152,7 +152,7 @@ class ExperimentRun:
         )
 
     def require_budget(self, cost: Cost) -> None:
-        """Raises RefusedError where the estimate exceeds `budget:`, which is shown."""
+        """Raises RefusedSpecError where the estimate exceeds `budget:`, which is shown."""
         estimates, expected = cost
         budget = None if self.compiled.module is None else self.compiled.module.budget
         if budget is None or expected is None or self.arguments.over_budget:
@@ -224,7 +224,7 @@ class ExperimentRun:
             cost = run.estimate(measure_from=None)
 
     def _after_step(self, stages: tuple[str, ...]) -> ExperimentRun:
-        """The run with the rounds that the store leaves now. Raises RefusedError where the store
+        """The run with the rounds that the store leaves now. Raises RefusedSpecError where the store
         has no result of the stages that were run."""
         compiled, rounds = with_stopped_rounds(
             self.compiled, self.arguments, self.table, self.layout
@@ -272,7 +272,7 @@ class ExperimentRun:
         return count_devices(self._settled(), os.environ, queued=queued)[0]
 
     def _preflight(self) -> None:
-        """The offline half of preflight. Raises RefusedError where it has a problem, which is
+        """The offline half of preflight. Raises RefusedSpecError where it has a problem, which is
         printed."""
         from agentc.preflight.every_check import every_check
         from agentc.preflight.finding import problems_text

@@ -49,7 +49,7 @@ def compile_shown(
     arguments: argparse.Namespace, table: BackendTable, form: str = "text"
 ) -> Compilation:
     """The compilation of the spec that was typed, whose diagnostics are shown, errors in this form.
-    Raises RefusedError where there are errors."""
+    Raises RefusedSpecError where there are errors."""
     compiled = compile_typed(arguments, table)
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, form)
@@ -67,7 +67,7 @@ def find_spec_work(
     open_layout: Callable[[str | None], StoreLayout] | None = None,
 ) -> SpecWork:
     """What a run of the spec that was typed would have to do, up to a stage. The store is only
-    looked into, unless `open_layout` opens it. Raises RefusedError, StoppedSpecError."""
+    looked into, unless `open_layout` opens it. Raises RefusedSpecError, StoppedSpecError."""
     from agentc.plan.render import plan_document
     from agentc.plan.work import find_work
     from agentc.store.paths import readable_store
