@@ -71,7 +71,7 @@ def main() -> None:
         sides["episodes"].append((wall, cpu))
         (wall, cpu), alone = _alone(options.model, policy)
         sides["engine alone"].append((wall, cpu))
-        tokens = sum(len(one.reply) for said in policy.said.values() for one in said)
+        tokens = sum(len(one.reply) for said in policy.turns.values() for one in said)
         assert alone == tokens, (alone, tokens)
     print(f"{options.episodes} episodes, {tokens} tokens, {options.rounds} times by turns\n")
     print("| what | tokens a second | tokens a second of CPU | as the engine alone, CPU |")
@@ -118,7 +118,7 @@ def _alone(model: str, policy: LivePolicy) -> tuple[tuple[float, float], int]:
             (numpy.array(one.prompt, numpy.int32), turn_seed(_SEED + int(name.split("#")[1]), turn))
             for turn, one in enumerate(said)
         ]
-        for name, said in policy.said.items()
+        for name, said in policy.turns.items()
     ]
     settings: dict[str, Any] = {
         "temperature": 1.0, "top_p": 1.0, "max_tokens": _LONGEST, "ends": checkpoint.ends,

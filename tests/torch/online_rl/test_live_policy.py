@@ -98,7 +98,7 @@ def test_rows_are_those_of_a_server(folder: Path, target: Target, stops: tuple[s
         async with policy.acting():
             rows = await all_played(policy)
         for attempt, row in zip(ATTEMPTS, rows, strict=True):
-            said = policy.said[attempt.id]
+            said = policy.turns[attempt.id]
             assert len(said) == row["turns"]
             assert sum(len(each.reply) for each in said) == row["tokens"]["completion"]
             # Until a full context makes it forget its oldest turns, each prompt goes on the last.
@@ -146,7 +146,7 @@ def test_in_plain_text_a_policy_reads_the_game_and_nothing_else(tmp_path: Path) 
     for attempt, row in zip(attempts, asyncio.run(play_all()), strict=True):
         transcript = "Questions:\n"
         assert row["turns"] > 1
-        for number, one in enumerate(policy.said[attempt.id]):
+        for number, one in enumerate(policy.turns[attempt.id]):
             assert tokenizer.decode(one.prompt).encode() == transcript.encode()
             reply = tokenizer.decode(one.reply, skip_special_tokens=True)
             assert "\n" not in reply.rstrip("\n")

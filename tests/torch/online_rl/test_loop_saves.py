@@ -76,7 +76,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Ru
             files=RunFiles(job.work, 1),
             folder=job.work,
             keep_policy=lambda folder: None,
-            begun=RunStart(),
+            start=RunStart(),
         )
 
     return begin

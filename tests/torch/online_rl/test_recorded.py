@@ -79,7 +79,7 @@ def test_prompts_are_those_that_a_policy_saw(
 
     again = 0
     for attempt, row in zip(ATTEMPTS, asyncio.run(played()), strict=True):
-        lived = policy.said[attempt.id]
+        lived = policy.turns[attempt.id]
         found = said_of(row, encoder)
         assert [one.prompt for one in found] == [one.prompt for one in lived]
         assert [one.cut for one in found] == [one.cut for one in lived]

@@ -1,1 +1,2 @@
-"""Trainers that act and learn in turns: ArCHer and its rivals, in one resumable job."""
+"""RL in one resumable job: ArCHer and its baselines, which play and learn in turns, and offline
+ArCHer. See README.md."""

@@ -1,8 +1,9 @@
-"""ArCHer: the critic learns from everything that was played, then the policy from the critic.
+"""ArCHer (Zhou et al., ICML 2024, algorithm 1), its offline form, and CHAI (Verma et al. 2022).
 
-Zhou et al. (ICML 2024), algorithm 1. Every reply that a critic phase needs is drawn before it, at
-once: the policy does not change in it (docs/design/archer.md). Neighbours: `critic_step.py`,
-`actor_step.py`, `losses.py`.
+A critic of whole utterances learns from the replay buffer; then the policy learns from the critic's
+advantages. The critic's networks and its gradient step are in `critic.py`, the formulas of both in
+`losses.py`. The policy does not change in a critic phase, so all replies that the phase needs are
+drawn at once before it (docs/design/archer.md).
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ from agentc_backends.trainers.online_rl.replay import (
 from agentc_backends.trainers.online_rl.sampling import DrawRequest
 
 CRITIC = "critic"
+"""The phase in which the critic learns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticPhase:
-    """How the critic learns in an iteration; `start` is what its heads say at first. Of a policy
-    that says the best of several `candidates`, as `rank_with` ranks them, V is held to that."""
+    """How the critic learns in an iteration. `start` is the initial value of its heads. Where the
+    policy says the best of several `candidates`, ranked by `rank_with`, V is trained towards the
+    value of that one."""
 
     lr: float
     updates: int
@@ -89,12 +92,12 @@ class ActorPhase:
 
 
 class CriticLearner:
-    """What ArCHer and CHAI share: the phase `critic`, with a slow copy behind it."""
+    """The phase `critic`, which ArCHer and CHAI share: a critic and its slowly updated target."""
 
     phases: Sequence[str] = (CRITIC,)
 
     def __init__(self, learning: Learning, critic: CriticPhase) -> None:
-        """Without an encoder of its own the critic's body is a copy of the policy's at first."""
+        """Unless the run has an encoder, the critic's body starts as a copy of the policy's."""
         self._with, self._critic_phase = learning, critic
         torch.manual_seed(learning.seed)  # the weights of the heads
         self.critic = new_critic(
@@ -107,18 +110,18 @@ class CriticLearner:
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:
-        """What a run goes on from."""
+        """All networks of the learner's state."""
         return {"policy": self._with.policy, "critic": self.critic, "target": self.target}
 
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
-        """All gradient steps of a phase."""
+        """All gradient steps of a phase. Raises ValueError for an unknown phase."""
         if phase != CRITIC:
             raise ValueError(f"no phase {phase!r}")
-        told = self._agreement(buffer) if iteration else {}
-        return {**told, **self.learn_values(iteration, buffer)}
+        correlations = self._correlations(buffer) if iteration else {}
+        return {**correlations, **self.learn_values(iteration, buffer)}
 
     def learn_values(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
-        """The steps of the critic."""
+        """The gradient steps of the critic."""
         phase, seed = self._critic_phase, self._with.seed
         batches = [
             buffer.draw(phase.batch, key_of(seed, "replay", iteration, step))
@@ -127,74 +130,85 @@ class CriticLearner:
         drawn: list[Text] = []
         if phase.value_target == "policy":
             states = [row.state for batch in batches for row in batch]
-            drawn = self._replies(states, "value", iteration, draws=phase.candidates)
+            drawn = self._draw_replies(states, "value", iteration, draws=phase.candidates)
         settings = CriticSettings(
             discount=phase.discount, target_rate=phase.target_rate, clip=phase.max_grad_norm,
             value_target=phase.value_target, expectile=phase.expectile, rank_with=phase.rank_with,
         )  # fmt: skip
-        sums: dict[str, list[float]] = {}
-        rest = iter(drawn)
+        steps: list[Numbers] = []
+        unused = iter(drawn)
         for batch in batches:
-            fresh = [*itertools.islice(rest, len(batch) * phase.candidates)]
+            replies = [*itertools.islice(unused, len(batch) * phase.candidates)]
             loss, norm = critic_step(
                 self.critic,
                 self.target,
                 self.optimisers[CRITIC],
-                _batch_of(batch, fresh),
+                _critic_batch(batch, replies),
                 settings,
             )
-            told = {
-                "q1.loss": loss.q1, "q2.loss": loss.q2, "v1.loss": loss.v1, "v2.loss": loss.v2,
+            steps.append({
+                "q1.loss": float(loss.q1), "q2.loss": float(loss.q2),
+                "v1.loss": float(loss.v1), "v2.loss": float(loss.v2),
                 "grad_norm": norm,
-            }  # fmt: skip
-            for name, number in told.items():
-                sums.setdefault(name, []).append(float(number))
-        return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
+            })  # fmt: skip
+        return _step_means(steps)
 
-    def _replies(
+    def _draw_replies(
         self, states: Sequence[TextPrefix], purpose: Purpose, *places: int, draws: int = 1
     ) -> list[Text]:
-        """Fresh ones in these states, `draws` for each beside each other."""
+        """`draws` replies of the policy for each state; those of a state are adjacent."""
         keys = [key_of(self._with.seed, purpose, *places, row) for row in range(len(states))]
-        asked = [
-            DrawRequest(at.ids, (key, number))
-            for at, key in zip(states, keys, strict=True)
+        requests = [
+            DrawRequest(state.ids, (key, number))
+            for state, key in zip(states, keys, strict=True)
             for number in range(draws)
         ]
-        return [Text(one.ids) for one in self._with.sampler.draw(asked, self._with.decode)]
+        return [Text(reply.ids) for reply in self._with.sampler.draw(requests, self._with.decode)]
 
-    def _agreement(self, buffer: ReplayBuffer) -> Numbers:
-        """How the critic, which has not seen them yet, judges what was just played: correlations
-        over turns of its Q with the discounted return that followed, and of its advantage with
-        what that return had over its V."""
+    def _correlations(self, buffer: ReplayBuffer) -> Numbers:
+        """How well the critic predicts the newest episodes, which it was not trained on yet. Over
+        their turns: the correlation of Q with the discounted return to go, and of the advantage
+        with that return minus V."""
         discount = self._critic_phase.discount
-        rows = [row for one in buffer.fresh for row in utterances(one, discount)]
-        values, better = [], []
-        size = self._with.micro_batch
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            with torch.no_grad():
-                features = self.critic.read([row.state for row in part] + [r.reply for r in part])
-                seen, said = features.chunk(2)
-                q, v = self.critic.q(seen, said), self.critic.v(seen)
-            values += v.least().tolist()
-            better += advantage(q, v).tolist()
-        worth = [row.to_go for row in rows]
-        q_values = [v + a for v, a in zip(values, better, strict=True)]
-        surprise = [w - v for w, v in zip(worth, values, strict=True)]
+        rows = [row for episode in buffer.fresh for row in utterances(episode, discount)]
+        v, better = self._evaluate([row.state for row in rows], [row.reply for row in rows])
+        values, advantages = v.tolist(), better.tolist()
+        returns = [row.to_go for row in rows]
+        q_values = [v + a for v, a in zip(values, advantages, strict=True)]
+        surprises = [r - v for r, v in zip(returns, values, strict=True)]
         return {
-            "q.correlation": _correlation(q_values, worth),
-            "advantage.correlation": _correlation(better, surprise),
+            "q.correlation": _correlation(q_values, returns),
+            "advantage.correlation": _correlation(advantages, surprises),
         }
+
+    def _evaluate(
+        self, states: Sequence[TextPrefix], replies: Sequence[TextPrefix]
+    ) -> tuple[Tensor, Tensor]:
+        """The critic's V of each state and its advantage of each reply there, [B] each, without
+        gradient and in micro-batches."""
+        values: list[Tensor] = []
+        advantages: list[Tensor] = []
+        size = self._with.micro_batch
+        for start in range(0, len(states), size):
+            part = slice(start, start + size)
+            with torch.no_grad():
+                features = self.critic.read([*states[part], *replies[part]])
+                of_states, of_replies = features.chunk(2)
+                q, v = self.critic.q(of_states, of_replies), self.critic.v(of_states)
+            values.append(v.least())
+            advantages.append(advantage(q, v))
+        if not values:
+            return torch.zeros(0), torch.zeros(0)
+        return torch.cat(values), torch.cat(advantages)
 
 
 class ArcherLearner(CriticLearner):
-    """The phase `actor` behind it: the policy by the critic's advantages."""
+    """ArCHer: the phase `critic`, then `actor`, which trains the policy by the advantages."""
 
     phases: Sequence[str] = (CRITIC, ACTOR)
 
     def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorPhase) -> None:
-        """The reference is the policy that the run starts from."""
+        """The reference of the KL penalty is the policy that the run starts from."""
         super().__init__(learning, critic)
         self._actor_phase = actor
         policy = learning.policy
@@ -210,27 +224,27 @@ class ArcherLearner(CriticLearner):
         return super().learn(phase, iteration, buffer)
 
     def improve(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
-        """The steps of the policy, on fresh replies of its own weighted by their advantages."""
+        """The gradient steps of the policy, on fresh replies weighted by their advantages."""
         phase, policy = self._actor_phase, self._with.policy
-        # Of others the critic can only guess: a policy that goes there has nothing to hold it.
-        met = {turn.reply.ids for one in buffer.episodes for turn in one.turns}
-        sums: dict[str, list[float]] = {}
+        # The critic was trained on these replies only: its advantage of another one is a guess,
+        # and nothing holds back a policy that drifts to such replies.
+        seen = {turn.reply.ids for episode in buffer.episodes for turn in episode.turns}
+        steps: list[Numbers] = []
         for step in range(phase.updates):
             rows = buffer.draw(phase.batch, key_of(self._with.seed, "actor", iteration, step))
             states = [row.state for row in rows]
-            replies = self._replies(states, "actor", iteration, step)
-            better = self.advantages(states, replies)
+            replies = self._draw_replies(states, "actor", iteration, step)
+            _, better = self._evaluate(states, [*map(whole_text, replies)])
             pairs = [(state.ids, reply.ids) for state, reply in zip(states, replies, strict=True)]
-            told: dict[str, float] = {
-                "advantage.mean": float(better.mean()),
-                "advantage.sd": float(better.std()) if len(rows) > 1 else 0.0,
+            numbers: Numbers = {
+                **_spread(better),
                 "reply_tokens.mean": statistics.fmean(len(reply.ids) for reply in replies),
-                "unmet": statistics.fmean(reply.ids not in met for reply in replies),
+                "unmet": statistics.fmean(reply.ids not in seen for reply in replies),
             }
             if self._reference is not None:
-                left = self._left(self._reference, pairs)
-                told["kl"] = float(left.mean())
-                better = better - phase.kl_penalty * left
+                kl = self._log_ratios(self._reference, pairs)
+                numbers["kl"] = float(kl.mean())
+                better = better - phase.kl_penalty * kl
             if phase.advantage == "centred":
                 better = better - better.mean()
 
@@ -242,43 +256,100 @@ class ArcherLearner(CriticLearner):
             ) -> Tensor:
                 return policy_gradient_loss(log_probs, mask, of[[*part]])
 
-            told["loss"], told["grad_norm"] = actor_step(
+            numbers["loss"], numbers["grad_norm"] = actor_step(
                 policy, self.optimisers[ACTOR], pairs, loss,
                 micro_batch=self._with.micro_batch, clip=phase.max_grad_norm,
             )  # fmt: skip
-            for name, number in told.items():
-                sums.setdefault(name, []).append(number)
-        return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
+            steps.append(numbers)
+        return _step_means(steps)
 
-    def advantages(self, states: Sequence[TextPrefix], replies: Sequence[Text]) -> Tensor:
-        """[B], what the critic as it is has of each reply over its state; in pieces of the run's
-        micro-batch."""
-        found = []
-        size = self._with.micro_batch
-        for start in range(0, len(states), size):
-            part = slice(start, start + size)
-            with torch.no_grad():
-                features = self.critic.read([*states[part], *map(whole_text, replies[part])])
-                seen, said = features.chunk(2)
-                found.append(advantage(self.critic.q(seen, said), self.critic.v(seen)))
-        return torch.cat(found)
-
-    def _left(self, reference: Any, pairs: Sequence[Row]) -> Tensor:
-        """[B] nats by which the policy likes its replies better than its start did."""
+    def _log_ratios(self, reference: Any, pairs: Sequence[Row]) -> Tensor:
+        """[B] log p(reply) of the policy minus that of the reference, in nats."""
         size = self._with.micro_batch
         now = per_row(partial(reply_log_probs, self._with.policy), pairs, size)
         then = per_row(partial(reply_log_probs, reference), pairs, size)
-        return torch.stack([(one - other).sum() for one, other in zip(now, then, strict=True)])
+        return torch.stack([(new - old).sum() for new, old in zip(now, then, strict=True)])
 
 
-def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """0 where one of them does not vary."""
-    if len(one) < 2 or min(one) == max(one) or min(other) == max(other):
-        return 0.0
-    return statistics.correlation(one, other)
+class ChaiLearner(CriticLearner):
+    """CHAI, as the ArCHer paper's baseline (section 5 and the released code): the policy is not
+    trained; of several candidates it says the one that the critic ranks first.
+
+    The critic learns as ArCHer's does, with V trained towards the reply that would be said. The
+    policy acts by `choice` from the first iteration on, as in the released code.
+    """
+
+    def __init__(self, learning: Learning, critic: CriticPhase) -> None:
+        super().__init__(learning, critic)
+        ranking = self.target if critic.rank_with == "target" else self.critic
+        self.choice = BestOf(ranking, critic.candidates)
 
 
-def _batch_of(rows: Sequence[Utterance], drawn: Sequence[Text]) -> Utterances:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineActorPhase(ActorPhase):
+    """How the policy learns offline: by imitating stored replies, each weighted by
+    exp(advantage / `temperature`), at most `clip_weight` (`awr`), or from fresh replies as in
+    online ArCHer (`policy_gradient`)."""
+
+    objective: Literal["awr", "policy_gradient"] = "awr"
+    temperature: float = 1.0
+    clip_weight: float | None = None
+
+
+class OfflineArcherLearner(ArcherLearner):
+    """Offline ArCHer: the phases of `ArcherLearner` on a buffer of recorded episodes.
+
+    The critic is trained by implicit Q-learning (Kostrikov et al., ICLR 2022) with utterances as
+    actions, the policy by advantage-weighted regression (Peng et al., 2019). The released code
+    alternates critic and policy on each batch; here an iteration takes all steps of the critic,
+    then all steps of the policy, each on its own batch.
+    """
+
+    def __init__(self, learning: Learning, critic: CriticPhase, actor: OfflineActorPhase) -> None:
+        super().__init__(learning, critic, actor)
+        self._phase = actor
+
+    def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        """All gradient steps of a phase."""
+        if phase == CRITIC:  # there are no new episodes for correlations
+            return self.learn_values(iteration, buffer)
+        if self._phase.objective == "awr":
+            return self._imitate(iteration, buffer)
+        return self.improve(iteration, buffer)
+
+    def _imitate(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
+        phase, learning = self._phase, self._with
+        steps: list[Numbers] = []
+        for step in range(phase.updates):
+            rows = buffer.draw(phase.batch, key_of(learning.seed, "imitate", iteration, step))
+            _, better = self._evaluate([row.state for row in rows], [row.reply for row in rows])
+            weights = advantage_weights(better, phase.temperature, phase.clip_weight)
+
+            def loss(
+                log_probs: Tensor, mask: Tensor, part: Sequence[int], of: Tensor = weights
+            ) -> Tensor:
+                return imitation_loss(log_probs, mask, of[[*part]])
+
+            mean, norm = actor_step(
+                learning.policy,
+                self.optimisers[ACTOR],
+                [(row.state.ids, row.reply.ids) for row in rows],
+                loss,
+                micro_batch=learning.micro_batch,
+                clip=phase.max_grad_norm,
+            )
+            steps.append(
+                {
+                    **_spread(better),
+                    "weight.max": float(weights.max()),
+                    "loss": mean,
+                    "grad_norm": norm,
+                }
+            )
+        return _step_means(steps)
+
+
+def _critic_batch(rows: Sequence[Utterance], drawn: Sequence[Text]) -> Utterances:
     return Utterances(
         states=[row.state for row in rows],
         replies=[row.reply for row in rows],
@@ -289,70 +360,22 @@ def _batch_of(rows: Sequence[Utterance], drawn: Sequence[Text]) -> Utterances:
     )
 
 
-class ChaiLearner(CriticLearner):
-    """One phase, `critic`. Who acts asks `choice`, from the first iteration on: the released code
-    knows no iterations before."""
-
-    def __init__(self, learning: Learning, critic: CriticPhase) -> None:
-        super().__init__(learning, critic)
-        ranking = self.target if critic.rank_with == "target" else self.critic
-        self.choice = BestOf(ranking, critic.candidates)
+def _spread(advantages: Tensor) -> Numbers:
+    return {
+        "advantage.mean": float(advantages.mean()),
+        "advantage.sd": float(advantages.std()) if len(advantages) > 1 else 0.0,
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineActorPhase(ActorPhase):
-    """How the policy learns from the critic: from stored replies weighted by
-    exp(advantage / `temperature`), at most `clip_weight` (`awr`), or from fresh ones as online
-    ArCHer does (`policy_gradient`)."""
-
-    objective: Literal["awr", "policy_gradient"] = "awr"
-    temperature: float = 1.0
-    clip_weight: float | None = None
+def _step_means(steps: Sequence[Numbers]) -> Numbers:
+    """The mean of each number over the gradient steps of a phase."""
+    if not steps:
+        return {}
+    return {name: statistics.fmean(step[name] for step in steps) for name in steps[0]}
 
 
-class OfflineArcherLearner(ArcherLearner):
-    """The phases of `ArcherLearner`, on a buffer to which nothing is added."""
-
-    def __init__(self, learning: Learning, critic: CriticPhase, actor: OfflineActorPhase) -> None:
-        super().__init__(learning, critic, actor)
-        self._phase = actor
-
-    def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
-        """All gradient steps of a phase."""
-        if phase == CRITIC:  # it is not judged by episodes that it has not seen: there are none
-            return self.learn_values(iteration, buffer)
-        if self._phase.objective == "awr":
-            return self._imitate(iteration, buffer)
-        return self.improve(iteration, buffer)
-
-    def _imitate(self, iteration: int, buffer: ReplayBuffer) -> Numbers:
-        phase, learning = self._phase, self._with
-        sums: dict[str, list[float]] = {}
-        for step in range(phase.updates):
-            rows = buffer.draw(phase.batch, key_of(learning.seed, "imitate", iteration, step))
-            better = self.advantages([row.state for row in rows], [row.reply.text for row in rows])
-            weights = advantage_weights(better, phase.temperature, phase.clip_weight)
-
-            def loss(
-                log_probs: Tensor, mask: Tensor, part: Sequence[int], of: Tensor = weights
-            ) -> Tensor:
-                return imitation_loss(log_probs, mask, of[[*part]])
-
-            found, norm = actor_step(
-                learning.policy,
-                self.optimisers[ACTOR],
-                [(row.state.ids, row.reply.ids) for row in rows],
-                loss,
-                micro_batch=learning.micro_batch,
-                clip=phase.max_grad_norm,
-            )
-            told = {
-                "advantage.mean": float(better.mean()),
-                "advantage.sd": float(better.std()) if len(rows) > 1 else 0.0,
-                "weight.max": float(weights.max()),
-                "loss": found,
-                "grad_norm": norm,
-            }
-            for name, number in told.items():
-                sums.setdefault(name, []).append(number)
-        return {name: statistics.fmean(numbers) for name, numbers in sums.items()}
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """0 where one of them does not vary."""
+    if len(one) < 2 or min(one) == max(one) or min(other) == max(other):
+        return 0.0
+    return statistics.correlation(one, other)

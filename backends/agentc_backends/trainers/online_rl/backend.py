@@ -1,7 +1,5 @@
-"""Declares `archer.online_rl`, `chai.online_rl`, `filtered_bc.online_rl` and `ppo.online_rl`.
-
-Neighbours: `lowering.py`, by which all of them become one job; `trl_backend.py`.
-"""
+"""Declares `archer.online_rl`, `chai.online_rl`, `filtered_bc.online_rl`, `ppo.online_rl` and
+`archer.offline_rl`, and lowers their stages to one job each."""
 
 from __future__ import annotations
 
@@ -152,7 +150,7 @@ def _critic(view: StageView) -> dict[str, Json]:
 
 
 _WITH_CRITIC = CAPABILITIES | {"utterance_critic"}
-"""Of those whose runs have a critic that a server can rank by."""
+"""Of algorithms whose runs have a critic that a server can rank candidates by."""
 
 ARCHER = StageBackend(
     id="archer.online_rl",

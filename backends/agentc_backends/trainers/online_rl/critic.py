@@ -1,6 +1,7 @@
-"""The critic of utterances: two Q heads and two V heads over one encoder, and the slow copy of it.
+"""The critic of utterances: its networks, its choice among candidate replies, its gradient step.
 
-Neighbours: `reading.py`, the encoders; `losses.py`; `critic_step.py`, which trains it.
+Two Q heads and two V heads read features of texts (`readers.py`); a slowly updated copy of all of
+it, the target critic, makes the targets. The formulas are in `losses.py`.
 """
 
 from __future__ import annotations
@@ -29,13 +30,20 @@ from agentc_backends.trainers.online_rl.readers import (
     whole_text,
 )
 
+RankWith: TypeAlias = Literal["target", "online"]
+"""Which critic ranks candidates: the target critic, as released, or the one that is trained."""
+ValueTarget: TypeAlias = Literal["policy", "data", "return", "expectile"]
+"""What V is trained towards: the target critic's Q of a fresh reply of the policy (the paper's), of
+the stored reply (SARSA), the episode's own return to go, or an expectile of Q over stored replies
+(IQL)."""
+
 
 class Critic(nn.Module):  # type: ignore[misc]
-    """Q of a state and a reply, which are encoded apart, and V of a state.
+    """Q of a state and a reply, which are encoded separately, and V of a state.
 
     Heads are those of the released code (linear, ReLU, linear, ReLU, linear) at any width. `start`
-    is what all of them say at first, the bias of their last layers: far from the returns of the
-    first policy, the critic's first steps would go into the offset alone.
+    is the initial value of all heads, the bias of their last layers: if it were far from the
+    returns of the first policy, the first steps would be spent on the offset.
     """
 
     def __init__(self, reader: Reader, hidden: int | None = None, start: float = 0.0) -> None:
@@ -60,33 +68,8 @@ class Critic(nn.Module):  # type: ignore[misc]
         return cast(Tensor, self.reader(texts))
 
 
-def new_critic(
-    policy: Any, hidden: int | None, start: float, reader: Reader | None = None
-) -> Critic:
-    """A critic that reads with that reader, else with a copy of the policy's body as it is now."""
-    if reader is None:
-        width = int(policy.config.get_text_config().hidden_size)
-        reader = CausalReader(copy.deepcopy(policy.base_model), width)
-    return Critic(reader, hidden, start)
-
-
-def target_copy(critic: Critic) -> Critic:
-    """The target critic at the start: equal, and without gradient."""
-    copied = copy.deepcopy(critic)
-    copied.requires_grad_(False)
-    return copied
-
-
-def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
-    """target += rate * (online - target), every parameter (Polyak); buffers stay as they are."""
-    mine, others = list(target.parameters()), list(online.parameters())
-    with torch.no_grad():
-        torch._foreach_mul_(mine, 1 - rate)
-        torch._foreach_add_(mine, others, alpha=rate)
-
-
 def value_head(width: int, inner: int, start: float) -> nn.Sequential:
-    """Of features [..., width]: [..., 1]; near `start` before it learns."""
+    """Of features [..., width]: [..., 1]; near `start` before training."""
     last = nn.Linear(inner, 1)
     nn.init.constant_(last.bias, start)
     return nn.Sequential(
@@ -94,48 +77,66 @@ def value_head(width: int, inner: int, start: float) -> nn.Sequential:
     )
 
 
-RankWith: TypeAlias = Literal["target", "online"]
-"""Who ranks candidates: the slow copy of the critic, as released, or the critic itself."""
+def new_critic(
+    policy: Any, hidden: int | None, start: float, reader: Reader | None = None
+) -> Critic:
+    """An untrained critic over `reader`, by default over a copy of the policy's present body."""
+    if reader is None:
+        width = int(policy.config.get_text_config().hidden_size)
+        reader = CausalReader(copy.deepcopy(policy.base_model), width)
+    return Critic(reader, hidden, start)
+
+
+def target_copy(critic: Critic) -> Critic:
+    """The target critic at the start: an equal copy without gradient."""
+    copied = copy.deepcopy(critic)
+    copied.requires_grad_(False)
+    return copied
+
+
+def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
+    """target += rate * (online - target) for every parameter; buffers do not change."""
+    targets, sources = list(target.parameters()), list(online.parameters())
+    with torch.no_grad():
+        torch._foreach_mul_(targets, 1 - rate)
+        torch._foreach_add_(targets, sources, alpha=rate)
 
 
 def index_of_best(worth: Tensor) -> Tensor:
-    """[B, draws] -> [B], the number of each row's highest; of equal ones the first."""
+    """[B, draws] -> [B], the index of each row's maximum; the first one of equal maxima."""
     highest = worth == worth.max(dim=1, keepdim=True).values
     return highest.to(torch.uint8).argmax(dim=1)
 
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """Chooses among so many `candidates` by a critic as it is at the moment."""
+    """Chooses one of `candidates` replies by the present critic: the one with the highest Q, the
+    smaller of its two heads. The training job and the server of a published run both choose here,
+    turn by turn, so that their choices are equal."""
 
     critic: Critic
     candidates: int
 
     def pick(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> int:
-        """The number of the reply that is said behind a prompt, all in tokens. The critic reads the
-        prompt, and each distinct reply, in passes that nothing else takes part in: the last bits of
-        what it says depend on this turn alone."""
+        """The index of the best reply to a prompt, all in tokens. The prompt and the distinct
+        replies go through the critic in batches of their own, so that the last bits of its values
+        depend on this turn only."""
         texts = [Text(tuple(reply)) for reply in replies]
         distinct = list(dict.fromkeys(texts))
         if len(distinct) == 1:
             return 0
         with torch.no_grad():
             state = self.critic.read([whole_text(Text(tuple(prompt)))])
-            said = self.critic.read([whole_text(text) for text in distinct])
-            q = self.critic.q(state.expand(len(distinct), -1), said)
+            features = self.critic.read([whole_text(text) for text in distinct])
+            q = self.critic.q(state.expand(len(distinct), -1), features)
         return texts.index(distinct[int(index_of_best(q.least()[None]))])
-
-
-ValueTarget: TypeAlias = Literal["policy", "data", "return", "expectile"]
-"""What V is held to: the target critic's Q of a reply that the policy gives now (the paper's), of
-the stored one (SARSA), the episode's own return to go, or an expectile of the stored ones (IQL)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticSettings:
-    """`clip` is the largest norm of the critic's own gradient, 0 for none: the released code clips
-    it together with what the policy's last step has left. Of several drawn replies for a state the
-    best by the critic that `rank_with` names counts, as that is now."""
+    """Of a gradient step. `clip` is the largest norm of the critic's gradient, 0 for no clipping;
+    the released code clips it together with what the policy's last step has left. Where a state has
+    several drawn replies, V is trained towards the best one by the critic of `rank_with`."""
 
     discount: float
     target_rate: float
@@ -147,9 +148,9 @@ class CriticSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utterances:
-    """A batch of B tuples. `following` has None where the episode ended; `drawn` are replies of the
-    policy of now in the same states, which only the value target `policy` needs: one or more for
-    each, those of a state beside each other. `rewards` and `to_go` are [B]."""
+    """A batch of B transitions. `following` is None where the episode ended. `drawn` are fresh
+    replies of the policy in the same states, needed by the value target `policy` only: one or more
+    for each state, those of a state adjacent. `rewards` and `to_go` are [B]."""
 
     states: Sequence[TextPrefix]
     replies: Sequence[TextPrefix]
@@ -166,27 +167,27 @@ def critic_step(
     batch: Utterances,
     settings: CriticSettings,
 ) -> tuple[CriticLoss, float]:
-    """The losses, without gradient, and the norm of the gradient before it was clipped."""
+    """One step of the critic and one of its target. Returns the losses, without gradient, and the
+    norm of the gradient before clipping."""
     loss = critic_losses(critic, target, batch, settings)
     optimiser.zero_grad(set_to_none=True)
     loss.total.backward()
     norm = nn.utils.clip_grad_norm_(critic.parameters(), settings.clip or float("inf"))
     optimiser.step()
     polyak_update(target, critic, settings.target_rate)
-    told = CriticLoss(loss.q1.detach(), loss.q2.detach(), loss.v1.detach(), loss.v2.detach())
-    return told, float(norm)
+    return loss.detach(), float(norm)
 
 
 def critic_losses(
     critic: Critic, target: Critic, batch: Utterances, settings: CriticSettings
 ) -> CriticLoss:
-    """Of a batch, with gradient to the critic alone."""
+    """The losses of a batch, with gradient to the critic only."""
     with torch.no_grad():
         q_target = bellman_targets(
             batch.rewards, _ended(batch), settings.discount, _next_values(target, batch)
         )
         v_target = _value_targets(critic, target, batch, settings)
-    # Whatever stands several times among states and replies is encoded once.
+    # A text that occurs several times among states and replies is encoded once.
     features = critic.read([*batch.states, *batch.replies])
     states, replies = features.split([len(batch.states), len(batch.replies)])
     q, v = critic.q(states, replies), critic.v(states)
@@ -201,13 +202,13 @@ def _ended(batch: Utterances) -> Tensor:
 
 
 def _next_values(target: Critic, batch: Utterances) -> Twin:
-    """V of the states that follow; 0 where none does, which nothing looks at."""
-    there = [number for number, state in enumerate(batch.following) if state is not None]
+    """V of the states that follow; 0, which is not used, where none does."""
+    rows = [number for number, state in enumerate(batch.following) if state is not None]
     first, second = torch.zeros_like(batch.rewards), torch.zeros_like(batch.rewards)
-    if there:
+    if rows:
         states = [state for state in batch.following if state is not None]
         values = target.v(target.read(states))
-        first[there], second[there] = values.first, values.second
+        first[rows], second[rows] = values.first, values.second
     return Twin(first, second)
 
 
@@ -222,19 +223,19 @@ def _value_targets(
         raise ValueError("the value target `policy` needs replies of the policy for each state")
     if draws == 1:
         features = target.read([*batch.states, *replies])
-        states, said = features.split([len(batch.states), len(replies)])
-        return target.q(states, said)
-    values = _of_candidates(target, batch.states, replies, draws)
+        of_states, of_replies = features.split([len(batch.states), len(replies)])
+        return target.q(of_states, of_replies)
+    values = _candidate_values(target, batch.states, replies, draws)
     ranks = values if settings.rank_with == "target" else (
-        _of_candidates(critic, batch.states, replies, draws)
+        _candidate_values(critic, batch.states, replies, draws)
     )  # fmt: skip
     best = index_of_best(ranks.least().reshape(-1, draws))
     return values[best + draws * torch.arange(len(best), device=best.device)]
 
 
-def _of_candidates(
+def _candidate_values(
     critic: Critic, states: Sequence[TextPrefix], replies: Sequence[TextPrefix], draws: int
 ) -> Twin:
-    """[B * draws]. Replies are read apart: beside states they would be padded to these."""
-    seen = critic.read(states).repeat_interleave(draws, dim=0)
-    return critic.q(seen, critic.read(replies))
+    """[B * draws]. Replies are read separately: next to states they would be padded to these."""
+    features = critic.read(states).repeat_interleave(draws, dim=0)
+    return critic.q(features, critic.read(replies))

@@ -1,7 +1,6 @@
-"""Online filtered behaviour cloning: the best of what was played is imitated.
+"""Online filtered behaviour cloning: the policy imitates the best of its own episodes.
 
-The rival of `archer.py` in the paper's section 5. Neighbours: `returns.py` chooses the episodes,
-`actor_step.py` takes the step.
+A baseline of the ArCHer paper (section 5), with ArCHer's `ActorPhase`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
 
 
 class FilteredLearner:
-    """One phase: steps on turns of the best `share` of the newest `window` episodes."""
+    """One phase: gradient steps on turns of the best `share` of the newest `window` episodes."""
 
     phases: Sequence[str] = (ACTOR,)
 
@@ -35,21 +34,22 @@ class FilteredLearner:
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:
-        """What changes."""
+        """The network that is trained."""
         return {"policy": self._with.policy}
 
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """All gradient steps of the phase."""
-        kept = [one for one in buffer.episodes if one.turns][-(self._window or 0) :]
-        cutoff, best = best_share([one.total for one in kept], self._share)
+        episodes = [episode for episode in buffer.episodes if episode.turns]
+        episodes = episodes[-(self._window or 0) :]
+        cutoff, best = best_share([episode.total for episode in episodes], self._share)
         losses, norms = [], []
         for step in range(self._phase.updates):
             key = key_of(self._with.seed, "imitate", iteration, step)
-            chosen = buffer.draw(self._phase.batch, key, [kept[number] for number in best])
+            rows = buffer.draw(self._phase.batch, key, [episodes[number] for number in best])
             loss, norm = actor_step(
                 self._with.policy,
                 self.optimisers[ACTOR],
-                [(row.state.ids, row.reply.ids) for row in chosen],
+                [(row.state.ids, row.reply.ids) for row in rows],
                 _imitation,
                 micro_batch=self._with.micro_batch,
                 clip=self._phase.max_grad_norm,
@@ -59,7 +59,7 @@ class FilteredLearner:
         return {
             "cutoff": cutoff,
             "imitated": float(len(best)),
-            "kept": float(len(kept)),
+            "kept": float(len(episodes)),
             "loss": statistics.fmean(losses),
             "grad_norm": statistics.fmean(norms),
         }
@@ -70,9 +70,9 @@ def _imitation(log_probs: Tensor, mask: Tensor, _: Sequence[int]) -> Tensor:
 
 
 def best_share(returns: Sequence[float], share: float) -> tuple[float, list[int]]:
-    """The return that is reached by the best `share` of episodes, between two of them by a line,
-    and the numbers of those that reach it: all, where all are alike (online filtered BC, as
-    released). Raises ValueError for no episodes."""
+    """The return that the best `share` of episodes reach, interpolated between two of them, and the
+    numbers of the episodes that reach it: all, where all returns are equal (as released). Raises
+    ValueError for no episodes."""
     if not returns:
         raise ValueError("no episodes to choose from")
     ordered = sorted(returns)
@@ -80,16 +80,17 @@ def best_share(returns: Sequence[float], share: float) -> tuple[float, list[int]
     below = min(int(place), len(ordered) - 1)
     above = min(below + 1, len(ordered) - 1)
     least = ordered[below] + (place - below) * (ordered[above] - ordered[below])
-    return least, [number for number, one in enumerate(returns) if one >= least]
+    return least, [number for number, value in enumerate(returns) if value >= least]
 
 
 def filter_warning(curve: Iterable[Mapping[str, Any]], share: float) -> str | None:
-    """What to say of a run of filtered BC whose filter let most through: episodes that are as good
-    as the worst of the best are imitated too, so that where few reach anything all of them are.
-    `curve` are the run's rows; None where at most half of the iterations were so."""
+    """The warning about a run whose filter passed most episodes: all that are as good as the worst
+    of the best are imitated, so where few episodes succeed, all of them may be. `curve` has the
+    run's rows; None where this was so in at most half of the iterations."""
     steps = [row["actor"] for row in curve if "kept" in row.get("actor", {})]
-    phases = [one for one in steps if share * one["kept"] >= 1]  # of fewer, one is too many
-    crowded = [one for one in phases if one["imitated"] > 2 * share * one["kept"]]
+    # With fewer episodes, a share that holds one episode is too many already.
+    phases = [step for step in steps if share * step["kept"] >= 1]
+    crowded = [step for step in phases if step["imitated"] > 2 * share * step["kept"]]
     if 2 * len(crowded) <= len(phases):
         return None
     last = crowded[-1]

@@ -1,7 +1,7 @@
 """Job: offline RL. `python -m agentc_backends.trainers.online_rl.job_offline JOB.json`.
 
-No lease: all episodes are there. What a run goes on from lies in `work/`; `loop.py` has the loop.
-Exit 75: it goes on where it stopped before its time limit.
+No lease: all episodes are recorded. A run resumes from the job's folder `work/`; `loop.py` has the
+loop. Exit 75: a rerun resumes where this one stopped before its time limit.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _PACKAGES = ("torch", "transformers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineSettings:
-    """What the job's config says of the run. `rewards` says how those of turns make an episode's;
-    `decode` is None where no reply is drawn."""
+    """The job's config. `rewards` is how the rewards of turns make an episode's; `decode` is None
+    where no reply is drawn."""
 
     rewards: Literal["sum", "terminal", "latest", "max"]
     decode: Mapping[str, Any] | None
@@ -45,7 +45,7 @@ class OfflineSettings:
 
 async def train(job: Job) -> None:
     """Run to the end and write the artifact. Raises OutOfTimeError with the run's state saved, and
-    FatalError for episodes that nothing can be learnt from."""
+    FatalError for episodes that cannot be learnt from."""
     require_gpus(job)
     settings = job.config.read_as(OfflineSettings)
     job.config.assert_all_read()
@@ -80,18 +80,18 @@ async def train(job: Job) -> None:
     rows = [row for folder in job.inputs("data") for row in read_rows(folder / TRAJECTORIES_FILE)]
     try:
         encoder = Encoder(tokenizer, chat_format_of(base))
-        found = tokenise_episodes(rows, encoder, settings.rewards, context_of(model, tokenizer))
+        recording = tokenise_episodes(rows, encoder, settings.rewards, context_of(model, tokenizer))
     except FormatError as error:
         raise FatalError(str(error)) from error
-    decode = Decode(max_tokens=1, ends=ends)  # any will do where nothing is drawn
+    decode = Decode(max_tokens=1, ends=ends)  # not used where nothing is drawn
     if settings.decode is not None:
-        told = settings.decode
+        drawing = settings.decode
         decode = Decode(
-            temperature=told["temperature"],
-            top_p=told["top_p"],
-            max_tokens=told["max_tokens"],
+            temperature=drawing["temperature"],
+            top_p=drawing["top_p"],
+            max_tokens=drawing["max_tokens"],
             ends=ends,
-            finished=stop_test(tokenizer, told["stop"]) if told["stop"] else None,
+            finished=stop_test(tokenizer, drawing["stop"]) if drawing["stop"] else None,
         )
     learner = OfflineArcherLearner(
         Learning(
@@ -106,7 +106,7 @@ async def train(job: Job) -> None:
         CriticPhase(discount=settings.discount, **settings.critic),
         OfflineActorPhase(**settings.actor),
     )
-    steps = sum(row["turns"] for row in found.rows)
+    steps = sum(row["turns"] for row in recording.rows)
     run = Run(
         job=job,
         schedule=RunSchedule(
@@ -121,17 +121,17 @@ async def train(job: Job) -> None:
         files=RunFiles(job.work, 0),
         folder=job.work,
         keep_policy=lambda folder: keep_policy(model, base, folder),
-        begun=RunStart(played=[found.rows]),
+        start=RunStart(played=[recording.rows]),
     )
     await run.go()
     clear(job.out)  # of an attempt that was killed while it wrote
     write_policy(model, base, job.out)
     counts = {
         "iterations": settings.iterations,
-        "trajectories": len(found.rows),
+        "trajectories": len(recording.rows),
         "steps": steps,
         "reply_tokens": sum(
-            len(turn["reply"]) for row in found.rows for turn in row["turn_tokens"]
+            len(turn["reply"]) for row in recording.rows for turn in row["turn_tokens"]
         ),
     }
     about = {"algorithm": "archer", "seed": settings.seed, **counts}
@@ -141,8 +141,8 @@ async def train(job: Job) -> None:
     run.files.close()
     job.facts(
         **counts,
-        **{name: number for name, number in asdict(found).items() if name != "rows"},
-        return_mean=sum(row["reward"] for row in found.rows) / len(found.rows),
+        **{name: number for name, number in asdict(recording).items() if name != "rows"},
+        return_mean=sum(row["reward"] for row in recording.rows) / len(recording.rows),
         **curve_facts(run.files.curve()),
         versions={package: version(package) for package in _PACKAGES},
     )

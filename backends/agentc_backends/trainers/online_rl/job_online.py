@@ -1,7 +1,7 @@
 """Job: online RL. `python -m agentc_backends.trainers.online_rl.job_online JOB.json`.
 
-Lease: `environment`. What a run goes on from lies in `work/`; `loop.py` has the loop. Exit 75:
-another run may succeed, or goes on where this one stopped before its time limit.
+Lease: `environment`. A run resumes from the job's folder `work/`; `loop.py` has the loop. Exit 75:
+a rerun may succeed, or resumes where this one stopped before its time limit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import connect
@@ -21,13 +21,16 @@ from agentc_backends.data.models.checkpoint import configure_libraries, is_uncha
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
 
+if TYPE_CHECKING:
+    from agentc_backends.trainers.online_rl.learning import Learner, Learning
+
 _PACKAGES = ("torch", "transformers")
 _ON_OVERFLOW = "`on_overflow: error` makes that a failure of the stage."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlineSettings:
-    """What the job's config says of the run, beside the rules of its episodes."""
+    """The run's part of the job's config, beside the rules of its episodes."""
 
     limit: int | None
     tasks: str
@@ -54,13 +57,8 @@ async def train(job: Job) -> None:
         load_tokenizer,
     )
     from agentc_backends.openai_api.chat_text import ChatText
+    from agentc_backends.trainers.online_rl.archer import ChaiLearner, CriticLearner
     from agentc_backends.trainers.online_rl.filtered_bc import filter_warning
-    from agentc_backends.trainers.online_rl.learners import (
-        buffer_of,
-        choice_of,
-        critic_facts,
-        learner_of,
-    )
     from agentc_backends.trainers.online_rl.learning import Learning
     from agentc_backends.trainers.online_rl.loop import (
         Acting,
@@ -72,19 +70,26 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.publishing import (
         ENCODER,
         clear,
+        critic_description,
         keep_policy,
         load_policy,
         publish_run,
         write_policy,
     )
     from agentc_backends.trainers.online_rl.readers import encoder_of, write_encoder
+    from agentc_backends.trainers.online_rl.replay import ReplayBuffer
     from agentc_backends.trainers.online_rl.sampling import Decode, LivePolicy, Sampler
-    from agentc_backends.trainers.online_rl.state import STATE, RunFiles, run_start, write_learner
+    from agentc_backends.trainers.online_rl.state import (
+        STATE,
+        RunFiles,
+        run_start,
+        write_learner,
+    )
 
     config, base = job.config, job.input("policy")
     async with connect(job.leases, None, job.placement["concurrency"]) as servers:
         meta = await servers.world.meta()
-        rules, turns, asked = read_rules(config, meta), config.read_as(TurnRules), None
+        rules, turns, evaluation = read_rules(config, meta), config.read_as(TurnRules), None
         settings = config.read_as(OnlineSettings)
         config.assert_all_read()
         model = load_policy(base)
@@ -92,26 +97,25 @@ async def train(job: Job) -> None:
         sampler, chat = Sampler(model), ChatText(str(base), tokenizer)
         ends, context = end_tokens(model, tokenizer), context_of(model, tokenizer)
 
-        def acting(temperature: float) -> LivePolicy:
-            said = settings.decode
+        def live_policy(temperature: float) -> LivePolicy:
+            drawing = settings.decode
             decode = Decode(
-                temperature=temperature, top_p=said["top_p"], max_tokens=said["max_tokens"],
+                temperature=temperature, top_p=drawing["top_p"], max_tokens=drawing["max_tokens"],
                 ends=ends,
             )  # fmt: skip
-            return LivePolicy(sampler, chat, tokenizer, decode, context, tuple(said["stop"]))
+            return LivePolicy(sampler, chat, tokenizer, decode, context, tuple(drawing["stop"]))
 
-        policy, evaluated = acting(settings.decode["temperature"]), None
+        policy, evaluated = live_policy(settings.decode["temperature"]), None
         if settings.evaluate is not None:
-            told = settings.evaluate
-            evaluated = acting(told["temperature"])
-            asked = Evaluation(
-                split=told["split"],
-                tasks=split_tasks(meta, told["split"], told["limit"]),
-                every=told["every"],
-                attempts=told["attempts"],
-                seed=told["seed"],
+            evaluated = live_policy(settings.evaluate["temperature"])
+            evaluation = Evaluation(
+                split=settings.evaluate["split"],
+                tasks=tasks_of(meta, settings.evaluate["split"], settings.evaluate["limit"]),
+                every=settings.evaluate["every"],
+                attempts=settings.evaluate["attempts"],
+                seed=settings.evaluate["seed"],
             )
-        learner = learner_of(
+        learner = make_learner(
             settings.learner,
             Learning(
                 policy=model,
@@ -123,14 +127,17 @@ async def train(job: Job) -> None:
                 encoder=encoder_of(job, tokenizer, settings.learner.get("encoder"), settings.seed),
             ),
         )
-        for each in (policy, evaluated):
-            if each is not None:
-                each.choice = choice_of(learner)
-        begun = run_start(job, learner)
+        if isinstance(learner, ChaiLearner):
+            policy.choice = learner.choice
+            if evaluated is not None:
+                evaluated.choice = learner.choice
+        buffer, start = settings.buffer, run_start(job, learner)
+        # The critic's discount, where the algorithm has one.
+        discount = settings.learner.get("critic", {}).get("discount", 1.0)
         run = Run(
             job=job,
             schedule=RunSchedule(
-                iterations=begun.iteration + settings.iterations,
+                iterations=start.iteration + settings.iterations,
                 warmup=settings.warmup,
                 keep=settings.keep,
                 save_every=job.placement["save_every"],
@@ -144,14 +151,14 @@ async def train(job: Job) -> None:
                 group=settings.learner.get("group", 1),
                 seed=settings.seed,
                 evaluated=evaluated,
-                evaluation=asked,
+                evaluation=evaluation,
             ),
             learner=learner,
-            buffer=buffer_of(settings.buffer, settings.learner),
+            buffer=ReplayBuffer(buffer["capacity"], discount, buffer["episodes"], buffer["by"]),
             files=RunFiles(job.work, settings.episodes),
             folder=job.work,
             keep_policy=lambda folder: keep_policy(model, base, folder),
-            begun=begun,
+            start=start,
         )
         await run.go()
     clear(job.out)  # of an attempt that was killed while it wrote
@@ -165,19 +172,20 @@ async def train(job: Job) -> None:
         "reply_tokens": last["reply_tokens"],
         "seed": settings.seed,
     }
-    if settings.publish_state:
-        about |= critic_facts(learner, settings.learner, config["prompt"])
+    if settings.publish_state and isinstance(learner, CriticLearner):
+        encoder = settings.learner.get("encoder")
+        about["critic"] = critic_description(config["prompt"], encoder)
     publish_run(job.out, job.work, run.files, about, job.inputs("start"))
     if settings.publish_state:
         write_learner(job.out / STATE, learner)
         if "encoder" in settings.learner:
             write_encoder(job.input("encoder"), job.out / STATE / ENCODER)
     share = settings.learner.get("keep_share")
-    if share is not None and (said := filter_warning(run.files.curve(), share)):
-        job.warn(said)
+    if share is not None and (warning := filter_warning(run.files.curve(), share)):
+        job.warn(warning)
     run.files.close()
-    # CHAI learns a critic alone: its policy is its start by design.
-    same = None if about["algorithm"] == "chai" else is_unchanged(job.out, base)
+    # CHAI trains a critic only: its policy is unchanged by design.
+    same = None if isinstance(learner, ChaiLearner) else is_unchanged(job.out, base)
     unchanged = {} if same is None else {"unchanged": same}
     job.facts(
         **{name: about[name] for name in ("iterations", "trajectories", "steps", "reply_tokens")},
@@ -187,6 +195,46 @@ async def train(job: Job) -> None:
         **curve_facts(run.files.curve()),
         versions={package: version(package) for package in _PACKAGES},
     )
+
+
+def make_learner(settings: Mapping[str, Any], learning: Learning) -> Learner:
+    """The learner of a config's `algorithm`. Raises ValueError for an unknown one."""
+    match settings["algorithm"]:
+        case "archer":
+            from agentc_backends.trainers.online_rl.archer import (
+                ActorPhase,
+                ArcherLearner,
+                CriticPhase,
+            )
+
+            actor = ActorPhase(**settings["actor"])
+            return ArcherLearner(learning, CriticPhase(**settings["critic"]), actor)
+        case "chai":
+            from agentc_backends.trainers.online_rl.archer import ChaiLearner, CriticPhase
+
+            return ChaiLearner(learning, CriticPhase(**settings["critic"]))
+        case "filtered_bc":
+            from agentc_backends.trainers.online_rl.archer import ActorPhase
+            from agentc_backends.trainers.online_rl.filtered_bc import FilteredLearner
+
+            actor = ActorPhase(**settings["actor"])
+            return FilteredLearner(learning, actor, settings["keep_share"], settings["window"])
+        case "ppo":
+            from agentc_backends.trainers.online_rl.ppo import (
+                ClippedPhase,
+                PpoLearner,
+                PpoRules,
+                ValuePhase,
+            )
+
+            clipped, values = ClippedPhase(**settings["actor"]), ValuePhase(**settings["critic"])
+            return PpoLearner(learning, values, clipped, PpoRules(**settings["rules"]))
+        case "grpo" | "rloo":
+            from agentc_backends.trainers.online_rl.trl import GroupPhase, TrlLearner
+
+            return TrlLearner(learning, GroupPhase(**settings))
+        case other:
+            raise ValueError(f"no algorithm {other!r}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,11 @@
-"""Learner: what the loop asks of an algorithm. `archer.py`, `filtered_bc.py` and `ppo.py` are such
-ones."""
+"""The interface of an RL algorithm (`Learner`), and what the algorithms share: log-probabilities of
+replies and the gradient step.
+
+A batch is rows (prompt, reply). Rows whose prompts extend one another are packed into few texts, so
+that each prompt is computed once. A reply that the conversation contains is part of its text; any
+other one, such as a fresh reply to an earlier turn, is a branch at the text's end that attends to
+its own prompt and itself. Each token's features are those of its row alone, up to rounding.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +23,23 @@ from agentc_backends.trainers.online_rl.replay import ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
 
 ACTOR = "actor"
-"""The phase in which the policy learns; none of it in the iterations of warm-up."""
+"""The phase in which the policy learns; skipped in the iterations of warm-up."""
 Numbers: TypeAlias = dict[str, float]
-"""Of a phase, by their names; they stand in the iteration's row of the curve."""
+"""Metrics of a phase by name; they are in the iteration's row of the curve."""
+Row: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""A prompt and a reply, in tokens."""
+Loss: TypeAlias = Callable[[Tensor, Tensor, Sequence[int]], Tensor]
+"""(log-probabilities, mask, numbers) of some rows of a batch, the first two [rows, T] -> the mean
+over these rows."""
+RowsLoss: TypeAlias = Callable[[Sequence[Row], Sequence[int]], Tensor]
+"""(rows, numbers) of some rows of a batch -> their share of the loss of all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """What every algorithm learns with. `policy` is the module that `sampler` draws from; `seed`
-    is the run's; so many rows go through a model at once. `encoder` reads for a critic, where the
-    run has one of its own."""
+    """The inputs of every algorithm. `sampler` draws from `policy`; `seed` is the run's;
+    `micro_batch` is the number of rows or texts in a forward pass; `encoder` is what a critic reads
+    with, where the run has one."""
 
     policy: Any
     tokenizer: Any
@@ -38,9 +51,9 @@ class Learning:
 
 
 class Learner(Protocol):
-    """`phases` of an iteration, in order; that of the policy is `actor`. What a phase does is a
-    function of the run's seed, the iteration, the buffer and the learner's state, which is
-    `modules` and `optimisers` by name."""
+    """An algorithm. `phases` are those of an iteration, in order; the policy's is `actor`. A phase
+    is a function of the run's seed, the iteration, the buffer, and the learner's state, which is
+    `modules` and `optimisers`, by name."""
 
     @property
     def phases(self) -> Sequence[str]: ...
@@ -56,15 +69,125 @@ class Learner(Protocol):
         ...
 
 
-Row: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""A prompt and a reply, in tokens."""
+def actor_step(
+    model: Any,
+    optimiser: Optimizer,
+    rows: Sequence[Row],
+    loss: Loss,
+    *,
+    micro_batch: int,
+    clip: float,
+) -> tuple[float, float]:
+    """`gradient_step` of the policy for a loss that needs the log-probabilities of the replies only
+    and is a mean over rows."""
+
+    def share(some: Sequence[Row], part: Sequence[int]) -> Tensor:
+        log_probs, mask = reply_log_probs(model, some)
+        return loss(log_probs, mask, part) * (len(part) / len(rows))
+
+    return gradient_step(model, optimiser, rows, share, micro_batch=micro_batch, clip=clip)
+
+
+def gradient_step(
+    model: nn.Module,
+    optimiser: Optimizer,
+    rows: Sequence[Row],
+    loss: RowsLoss,
+    *,
+    micro_batch: int,
+    clip: float,
+) -> tuple[float, float]:
+    """One step of the optimiser. Returns the loss over all rows and the norm of the gradient of the
+    model's own parameters before clipping; `clip` 0 is no clipping. Apart from rounding, the result
+    does not depend on `micro_batch`, the number of texts in a micro-batch."""
+    optimiser.zero_grad(set_to_none=True)
+    total = 0.0
+    texts = group_by_text(rows)
+    for start in range(0, len(texts), micro_batch):
+        part = [place for text in texts[start : start + micro_batch] for place in text]
+        share = loss([rows[place] for place in part], part)
+        share.backward()
+        total += float(share.detach())
+    norm = nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf"))
+    optimiser.step()
+    return total, float(norm)
+
+
+def per_row(
+    read: Callable[[Sequence[Row]], tuple[Tensor, Tensor]], rows: Sequence[Row], micro_batch: int
+) -> list[Tensor]:
+    """What `read` computes of each row, [tokens of its reply], without gradient, from micro-batches
+    of `micro_batch` texts."""
+    values: dict[int, Tensor] = {}
+    texts = group_by_text(rows)
+    for start in range(0, len(texts), micro_batch):
+        part = [place for text in texts[start : start + micro_batch] for place in text]
+        with torch.no_grad():
+            padded, _ = read([rows[place] for place in part])
+        for place, row in zip(part, padded, strict=True):
+            values[place] = row[: len(rows[place][1])]
+    return [values[place] for place in range(len(rows))]
+
+
+def reply_log_probs(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+    """Natural-log probabilities [B, T] of the replies' tokens at temperature 1, and their mask, 1
+    on tokens. Raises ValueError for an empty prompt."""
+    states, tokens, mask = reply_states(model.base_model, rows)
+    return _at_tokens(_log_softmax(model, states), tokens), mask
+
+
+def reply_log_probs_and_entropy(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
+    """The same two, and the entropy [B, T] in nats of each token's distribution. It needs the
+    memory of all logits twice."""
+    states, tokens, mask = reply_states(model.base_model, rows)
+    log_probs = _log_softmax(model, states)
+    return _at_tokens(log_probs, tokens), mask, -(log_probs.exp() * log_probs).sum(dim=2)
+
+
+def _log_softmax(model: Any, states: Tensor) -> Tensor:
+    """[B, T, V], in float32 at least."""
+    logits: Tensor = model.get_output_embeddings()(states)
+    return torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
+
+
+def _at_tokens(log_probs: Tensor, tokens: Tensor) -> Tensor:
+    """[B, T]"""
+    return log_probs.gather(2, tokens.unsqueeze(2))[..., 0]
+
+
+def reply_states(body: nn.Module, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
+    """Features [B, T, H] of a causal body at the position before each token of the replies, these
+    tokens [B, T], and their mask. Texts are padded on the right, where no token attends to it, so
+    that a row's numbers do not depend on the other rows. Raises ValueError for an empty prompt."""
+    if not all(prompt for prompt, _ in rows):
+        raise ValueError("a reply needs a prompt of one token at least")
+    device = next(body.parameters()).device
+    groups = group_by_text(rows)
+    texts = [shared_text([rows[place] for place in group]) for group in groups]
+    longest = max(len(reply) for _, reply in rows)
+    tokens = torch.zeros(len(rows), longest, dtype=torch.long)
+    mask = torch.zeros(len(rows), longest)
+    text_of = torch.zeros(len(rows), dtype=torch.long)
+    places = torch.zeros(len(rows), longest, dtype=torch.long)
+    for number, (group, text) in enumerate(zip(groups, texts, strict=True)):
+        for place, states in zip(group, text.states, strict=True):
+            reply = rows[place][1]
+            text_of[place] = number
+            tokens[place, : len(reply)] = torch.tensor([*reply])
+            mask[place, : len(reply)] = 1
+            places[place, : len(reply)] = torch.tensor(states)
+    inputs = {name: tensor.to(device) for name, tensor in _model_inputs(body, texts).items()}
+    hidden: Tensor = body(**inputs, use_cache=False).last_hidden_state
+    # Only where a reply's tokens are drawn: logits of a long prompt would take most of the memory.
+    chosen = hidden[text_of.to(device)[:, None], places.to(device)]
+    return chosen, tokens.to(device), mask.to(device)
 
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """Tokens and their positions [T]; `branches` are (first, end, prompt's length) of what stands
-    behind the conversation; `states` has for each row where what stands before each token of its
-    reply is read."""
+    """Tokens and their positions [T]. `branches` are (first, end, prompt's length) of the replies
+    at the text's end; `states` are, for each row, the places whose features predict the tokens of
+    its reply."""
 
     ids: list[int]
     positions: list[int]
@@ -73,28 +196,29 @@ class SharedText:
 
 
 def group_by_text(rows: Sequence[Row]) -> list[list[int]]:
-    """Numbers of rows, those together whose prompts stand in one text, which is the first one's
-    prompt and reply."""
+    """The numbers of the rows in groups. The prompts of a group are prefixes of one text, the
+    prompt and reply of its first row."""
     prompts = [tuple(prompt) for prompt, _ in rows]
-    whole = [(*prompt, *reply) for prompt, (_, reply) in zip(prompts, rows, strict=True)]
+    texts = [(*prompt, *reply) for prompt, (_, reply) in zip(prompts, rows, strict=True)]
     lengths = sorted({len(prompt) for prompt in prompts})
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     by_prefix: dict[tuple[int, ...], list[int]] = {}
-    # A longest prompt first, so that others stand in it.
-    order = sorted(range(len(rows)), key=lambda n: (-len(prompts[n]), -len(whole[n]), n))
+    # Longest prompts first, so that others are prefixes of them.
+    order = sorted(range(len(rows)), key=lambda n: (-len(prompts[n]), -len(texts[n]), n))
     for place in order:
-        text = by_prefix.get(prompts[place])
-        if text is None:
-            text = []
-            found.append(text)
-            for length in lengths[: bisect_right(lengths, len(whole[place]))]:
-                by_prefix.setdefault(whole[place][:length], text)
-        text.append(place)
-    return found
+        group = by_prefix.get(prompts[place])
+        if group is None:
+            group = []
+            groups.append(group)
+            for length in lengths[: bisect_right(lengths, len(texts[place]))]:
+                by_prefix.setdefault(texts[place][:length], group)
+        group.append(place)
+    return groups
 
 
 def shared_text(rows: Sequence[Row]) -> SharedText:
-    """Of rows of one text, in their order there. The last token of a branch is never read on."""
+    """The text of a group's rows, in their order there. The last token of a branch predicts
+    nothing, so it is left out."""
     ids = [*rows[0][0], *rows[0][1]]
     length = len(ids)
     positions, branches, states = [*range(length)], [], []
@@ -116,148 +240,23 @@ def shared_text(rows: Sequence[Row]) -> SharedText:
     return SharedText(ids, positions, branches, states)
 
 
-def reply_states(body: nn.Module, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
-    """What a causal body makes [B, T, H] of all that stands before each token of the replies, these
-    tokens [B, T], and the mask that is 1 on them. Texts are padded behind, where no token sees it,
-    so that a row's numbers do not depend on those beside it. Raises ValueError for an empty
-    prompt."""
-    if not all(prompt for prompt, _ in rows):
-        raise ValueError("a reply needs a prompt of one token at least")
-    device = next(body.parameters()).device
-    groups = group_by_text(rows)
-    laid = [shared_text([rows[place] for place in group]) for group in groups]
-    longest = max(len(reply) for _, reply in rows)
-    tokens = torch.zeros(len(rows), longest, dtype=torch.long)
-    mask = torch.zeros(len(rows), longest)
-    of = torch.zeros(len(rows), dtype=torch.long)
-    places = torch.zeros(len(rows), longest, dtype=torch.long)
-    for number, (group, text) in enumerate(zip(groups, laid, strict=True)):
-        for place, states in zip(group, text.states, strict=True):
-            reply = rows[place][1]
-            of[place] = number
-            tokens[place, : len(reply)] = torch.tensor([*reply])
-            mask[place, : len(reply)] = 1
-            places[place, : len(reply)] = torch.tensor(states)
-    found: Tensor = body(
-        **{name: each.to(device) for name, each in _model_inputs(body, laid).items()},
-        use_cache=False,
-    ).last_hidden_state
-    # Only where a reply's tokens are drawn: logits of a long prompt would take most of the memory.
-    chosen = found[of.to(device)[:, None], places.to(device)]
-    return chosen, tokens.to(device), mask.to(device)
-
-
-def _model_inputs(body: nn.Module, laid: Sequence[SharedText]) -> dict[str, Tensor]:
-    width = max(len(text.ids) for text in laid)
-    ids = torch.zeros(len(laid), width, dtype=torch.long)
-    for number, text in enumerate(laid):
+def _model_inputs(body: nn.Module, texts: Sequence[SharedText]) -> dict[str, Tensor]:
+    width = max(len(text.ids) for text in texts)
+    ids = torch.zeros(len(texts), width, dtype=torch.long)
+    for number, text in enumerate(texts):
         ids[number, : len(text.ids)] = torch.tensor(text.ids)
-    if not any(text.branches for text in laid):
-        seen = torch.zeros_like(ids)
-        for number, text in enumerate(laid):
-            seen[number, : len(text.ids)] = 1
-        return {"input_ids": ids, "attention_mask": seen}
+    if not any(text.branches for text in texts):
+        present = torch.zeros_like(ids)
+        for number, text in enumerate(texts):
+            present[number, : len(text.ids)] = 1
+        return {"input_ids": ids, "attention_mask": present}
     positions = torch.zeros_like(ids)
-    sees = torch.ones(width, width, dtype=torch.bool).tril().repeat(len(laid), 1, 1)
-    for number, text in enumerate(laid):
+    attends = torch.ones(width, width, dtype=torch.bool).tril().repeat(len(texts), 1, 1)
+    for number, text in enumerate(texts):
         positions[number, : len(text.ids)] = torch.tensor(text.positions)
         for first, end, prompt in text.branches:
-            sees[number, first:end, prompt:first] = False
-    # Added to scores, which every kind of attention takes.
+            attends[number, first:end, prompt:first] = False
+    # Added to the scores, which every implementation of attention supports.
     dtype = next(body.parameters()).dtype
-    added = torch.zeros(sees.shape, dtype=dtype).masked_fill_(~sees, torch.finfo(dtype).min)
-    return {"input_ids": ids, "position_ids": positions, "attention_mask": added[:, None]}
-
-
-Loss: TypeAlias = Callable[[Tensor, Tensor, Sequence[int]], Tensor]
-"""Of log-probabilities and mask [rows, T] of some rows of a batch, whose numbers these are; a mean
-over these rows."""
-
-
-RowsLoss: TypeAlias = Callable[[Sequence[Row], Sequence[int]], Tensor]
-"""Of some rows of a batch, whose numbers these are: what they add to the loss of all."""
-
-
-def actor_step(
-    model: Any,
-    optimiser: Optimizer,
-    rows: Sequence[Row],
-    loss: Loss,
-    *,
-    micro_batch: int,
-    clip: float,
-) -> tuple[float, float]:
-    """`gradient_step` of the policy by the log-probabilities of its replies alone; the loss is a
-    mean over rows."""
-
-    def share(some: Sequence[Row], part: Sequence[int]) -> Tensor:
-        log_probs, mask = reply_log_probs(model, some)
-        return loss(log_probs, mask, part) * (len(part) / len(rows))
-
-    return gradient_step(model, optimiser, rows, share, micro_batch=micro_batch, clip=clip)
-
-
-def gradient_step(
-    model: nn.Module,
-    optimiser: Optimizer,
-    rows: Sequence[Row],
-    loss: RowsLoss,
-    *,
-    micro_batch: int,
-    clip: float,
-) -> tuple[float, float]:
-    """The loss over all rows (prompt, reply) and the norm of its gradient before it was clipped, by
-    the model's own parameters alone; `clip` 0 is none. How rows are cut into micro-batches, of so
-    many texts each, changes nothing but rounding."""
-    optimiser.zero_grad(set_to_none=True)
-    total = 0.0
-    texts = group_by_text(rows)
-    for start in range(0, len(texts), micro_batch):
-        part = [place for text in texts[start : start + micro_batch] for place in text]
-        share = loss([rows[place] for place in part], part)
-        share.backward()
-        total += float(share.detach())
-    norm = nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf"))
-    optimiser.step()
-    return total, float(norm)
-
-
-def reply_log_probs(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-    """Natural-log probabilities [B, T] of the replies' tokens at temperature 1, and the mask that
-    is 1 on them. Raises ValueError for an empty prompt."""
-    states, tokens, mask = reply_states(model.base_model, rows)
-    return _of_tokens(_log_chances(model, states), tokens), mask
-
-
-def reply_log_probs_and_entropy(model: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
-    """The same two, and the entropy [B, T] in nats of what each token is drawn from. It needs the
-    memory of all logits twice."""
-    states, tokens, mask = reply_states(model.base_model, rows)
-    chances = _log_chances(model, states)
-    return _of_tokens(chances, tokens), mask, -(chances.exp() * chances).sum(dim=2)
-
-
-def per_row(
-    read: Callable[[Sequence[Row]], tuple[Tensor, Tensor]], rows: Sequence[Row], micro_batch: int
-) -> list[Tensor]:
-    """For each row [tokens of its reply], without gradient, in pieces of so many texts."""
-    found: dict[int, Tensor] = {}
-    texts = group_by_text(rows)
-    for start in range(0, len(texts), micro_batch):
-        part = [place for text in texts[start : start + micro_batch] for place in text]
-        with torch.no_grad():
-            read_of, _ = read([rows[place] for place in part])
-        for place, each in zip(part, read_of, strict=True):
-            found[place] = each[: len(rows[place][1])]
-    return [found[place] for place in range(len(rows))]
-
-
-def _log_chances(model: Any, states: Tensor) -> Tensor:
-    """[B, T, V], in float32 at least."""
-    logits: Tensor = model.get_output_embeddings()(states)
-    return torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
-
-
-def _of_tokens(chances: Tensor, tokens: Tensor) -> Tensor:
-    """[B, T]"""
-    return chances.gather(2, tokens.unsqueeze(2))[..., 0]
+    bias = torch.zeros(attends.shape, dtype=dtype).masked_fill_(~attends, torch.finfo(dtype).min)
+    return {"input_ids": ids, "position_ids": positions, "attention_mask": bias[:, None]}

@@ -1,9 +1,10 @@
-"""The loop of RL: evaluate, play, learn, again and again, from wherever it was cut off; of offline
-RL, which has all its episodes before it begins, only to learn.
+"""The loop of RL: each iteration evaluates the policy, plays episodes with it, and learns from
+them. Offline RL, whose episodes are recorded, only learns.
 
-Each phase is a function of the state before it and of the run's seed, so a run that was killed
-anywhere ends with the same weights (on one kind of CPU). Neighbours: `collecting.py` plays,
-`learner.py` is what learns, `run_state.py` and `run_files.py` keep what a run goes on from.
+Each phase is a function of the state before it and of the run's seed, so a run that is killed
+anywhere and resumed ends with the same weights (on one kind of CPU). An episode depends on the
+seed, its task and its number only, so those of an interrupted iteration are kept and the others
+played.
 """
 
 from __future__ import annotations
@@ -45,6 +46,251 @@ from agentc_backends.trainers.online_rl.state import (
     save_state,
 )
 
+MARK, COLLECT = "mark", "collect"
+"""Phases besides the learner's: write and evaluate the policy where due; play episodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """When the policy is evaluated during the run, on which tasks."""
+
+    split: str
+    tasks: Sequence[str]
+    every: int
+    attempts: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSchedule:
+    """The run's last iteration, those of warm-up, those whose policies are kept (`keep`), and the
+    number of iterations between saves of the state."""
+
+    iterations: int
+    warmup: int
+    keep: Sequence[int]
+    save_every: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActingStage:
+    """Where episodes are played, and by which rules."""
+
+    job: Job
+    servers: Servers
+    rules: EpisodeRules
+    turns: TurnRules
+
+    def on(self, split: str) -> ActingStage:
+        """The same on another split of the tasks."""
+        return replace(self, rules=replace(self.rules, split=split))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """What a run plays: in each iteration `episodes` episodes on `tasks`, `group` of each task that
+    is drawn. `evaluated` is the policy of the evaluations, which has decoding settings of its
+    own."""
+
+    stage: ActingStage
+    policy: LivePolicy
+    tasks: Sequence[str]
+    draw: Any
+    episodes: int
+    seed: int
+    group: int = 1
+    evaluated: LivePolicy | None = None
+    evaluation: Evaluation | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run; without `acting` it plays nothing. `start` is the first iteration and the earlier
+    episodes; `keep_policy` writes the present policy into a folder."""
+
+    job: Job
+    schedule: RunSchedule
+    acting: Acting | None
+    learner: Learner
+    buffer: ReplayBuffer
+    files: RunFiles
+    folder: Path
+    keep_policy: Callable[[Path], None]
+    start: RunStart
+    place: RunPlace = field(default_factory=RunPlace)
+    _deadline: Deadline = field(init=False)
+    _saved: RunPlace | None = None
+
+    async def go(self) -> None:
+        """Run to the end, from the saved state if there is one. Raises OutOfTimeError once the
+        state is saved."""
+        start = self.start
+        saved = load_state(self.folder, self.learner)
+        self.place = self._saved = saved or RunPlace(start.iteration)
+        self.files.open(self.place, start.iteration, start.last)
+        self._deadline = Deadline(self.job)
+        self._deadline.begin_step()
+        for rows in start.played:
+            self.buffer.add([*map(episode_of_row, rows)])
+        if self.acting is not None:
+            resumed_at = self.phases.index(COLLECT) < self.place.phase
+            for iteration in range(start.iteration, self.place.iteration + resumed_at):
+                self.buffer.add([*map(episode_of_row, self.files.episodes_of(iteration))])
+        self.job.done_before(self.place.iteration)
+        self._report_progress()
+        while self.place.iteration < self.schedule.iterations:
+            await self._step(self.phases[self.place.phase])
+        self._announce(MARK)
+        try:
+            await self._mark()
+        except OutOfTimeError:
+            self._save()
+            raise
+
+    @property
+    def phases(self) -> Sequence[str]:
+        """The phases of an iteration."""
+        acting = () if self.acting is None else (COLLECT,)
+        return (MARK, *acting, *self.learner.phases)
+
+    async def _step(self, phase: str) -> None:
+        iteration, row = self.place.iteration, dict(self.place.row)
+        self._announce(phase)
+        started = time.monotonic()
+        try:
+            numbers = await self._do(phase, iteration)
+        except OutOfTimeError:
+            self._save()
+            raise
+        row |= numbers
+        row["seconds"] = {**row.get("seconds", {}), phase: round(time.monotonic() - started, 3)}
+        if self.place.phase + 1 < len(self.phases):
+            self.place = RunPlace(iteration, self.place.phase + 1, row)
+        else:
+            self.files.add_to_curve({"iteration": iteration, **row})
+            self.place = RunPlace(iteration + 1)
+        near = self._deadline.is_near(self.saved_modules)
+        if near or self._due():
+            self._save()
+        self._report_progress()
+        if near:
+            raise OutOfTimeError(f"after {iteration} iterations and `{phase}`")
+
+    async def _do(self, phase: str, iteration: int) -> dict[str, Any]:
+        if phase == MARK:
+            return await self._mark()
+        if phase == COLLECT and self.acting is not None:
+            return await self._collect(self.acting, iteration)
+        if phase == ACTOR and iteration < self.schedule.warmup:
+            return {}
+        return {phase: self.learner.learn(phase, iteration, self.buffer)}
+
+    async def _collect(self, acting: Acting, iteration: int) -> dict[str, Any]:
+        journal = self.files.played
+        attempts = attempts_of(
+            acting.tasks, acting.draw, acting.seed, iteration, acting.episodes, acting.group
+        )
+        await self._play(
+            acting.stage,
+            acting.policy,
+            [each for each in attempts if (iteration, each.number) not in journal.finished],
+            lambda row: journal.append({**row, "iteration": iteration}),
+        )
+        rows = self.files.episodes_of(iteration)
+        self.buffer.add([*map(episode_of_row, rows)])
+        before = self.files.last
+        return {
+            "trajectories": before.get("trajectories", 0) + len(rows),
+            "steps": before.get("steps", 0) + sum(row["turns"] for row in rows),
+            "reply_tokens": before.get("reply_tokens", 0)
+            + sum(row["tokens"]["completion"] for row in rows),
+            "return": _spread([float(row["reward"]) for row in rows]),
+            "success": statistics.fmean(row["success"] for row in rows),
+            "turns": statistics.fmean(row["turns"] for row in rows),
+            "invalid": sum(row["invalid"] for row in rows),
+            "buffer": len(self.buffer),
+        }
+
+    async def _mark(self) -> dict[str, Any]:
+        """Write and evaluate the policy, where that is due."""
+        iteration, schedule = self.place.iteration, self.schedule
+        if iteration in schedule.keep:
+            self.keep_policy(self.folder / OWN / str(iteration))
+        acting = self.acting
+        if acting is None or acting.evaluation is None or acting.evaluated is None:
+            return {}
+        evaluation = acting.evaluation
+        if iteration != schedule.iterations and iteration % evaluation.every:
+            return {}
+        journal = self.files.evaluated
+        attempts = attempts_at(
+            evaluation.tasks,
+            evaluation.attempts,
+            seed=evaluation.seed,
+            prompt_seed=0,
+            prompt_per_attempt=True,
+        )
+        await self._play(
+            acting.stage.on(evaluation.split),
+            acting.evaluated,
+            [
+                each
+                for each in attempts
+                if (iteration, each.task_id, each.number) not in journal.finished
+            ],
+            lambda row: journal.append({**without_turns(row), "iteration": iteration}),
+        )
+        rows = journal.rows([(iteration, each.task_id, each.number) for each in attempts])
+        return {
+            "evaluation": {
+                **_spread([float(row["reward"]) for row in rows]),
+                "success": statistics.fmean(row["success"] for row in rows),
+            }
+        }
+
+    async def _play(
+        self,
+        stage: ActingStage,
+        policy: LivePolicy,
+        attempts: Sequence[Attempt],
+        finished: Callable[[dict[str, Any]], None],
+    ) -> None:
+        if attempts:
+            await play_all(stage, policy, attempts, finished, reserve=self.save_seconds())
+
+    @property
+    def saved_modules(self) -> nn.ModuleList:
+        """The networks that a save writes: the policy, and a critic where there is one."""
+        return nn.ModuleList(self.learner.modules.values())
+
+    def save_seconds(self) -> float:
+        """How long a save may take."""
+        return self._deadline.save_seconds(self.saved_modules)
+
+    def _due(self) -> bool:
+        every = self.schedule.save_every
+        if every is not None and self.place.phase:
+            return False
+        return self._deadline.save_due(self.saved_modules, self.place.iteration, every)
+
+    def _save(self) -> None:
+        if self.place == self._saved:
+            return
+        self._deadline.begin_step()  # an interrupted phase is not part of the save's duration
+        save_state(self.folder, self.learner, self.place)
+        self._saved = self.place
+        self._deadline.saved()
+
+    def _announce(self, phase: str) -> None:
+        """Print where the run is: the log of a killed one shows it too."""
+        print(f"iteration {self.place.iteration}: {phase}", flush=True)
+
+    def _report_progress(self) -> None:
+        returns: Mapping[str, Any] = {**self.files.last, **self.place.row}.get("return", {})
+        reward = {"reward": round(returns["mean"], 4)} if returns else {}
+        total = self.schedule.iterations
+        self.job.progress(self.place.iteration, total, "iterations", **reward)
+
 
 def attempts_of(
     tasks: Sequence[str],
@@ -54,13 +300,13 @@ def attempts_of(
     episodes: int,
     group: int = 1,
 ) -> list[Attempt]:
-    """The episodes of an iteration, a multiple of `group`, which are of one task and prompt; they
-    are numbered over the run, and prompt seeds are numbers too."""
+    """The episodes of an iteration, in groups of `group` with the same task and prompt. They are
+    numbered over the run; a group's prompt seed is the number of its first episode."""
     first, groups = iteration * episodes, episodes // group
     if how == "draw":
         key = key_of(seed, "act", iteration)
-        chance = numpy.random.Generator(numpy.random.Philox(key=key))
-        drawn = chance.integers(0, len(tasks), groups).tolist()
+        generator = numpy.random.Generator(numpy.random.Philox(key=key))
+        drawn = generator.integers(0, len(tasks), groups).tolist()
     else:
         drawn = [(iteration * groups + number) % len(tasks) for number in range(groups)]
     places = [place for place in drawn for _ in range(group)]
@@ -76,20 +322,6 @@ def attempts_of(
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActingStage:
-    """Where episodes are played, and by which rules; `split` has the tasks."""
-
-    job: Job
-    servers: Servers
-    rules: EpisodeRules
-    turns: TurnRules
-
-    def on(self, split: str) -> ActingStage:
-        """The same on another split."""
-        return replace(self, rules=replace(self.rules, split=split))
-
-
 async def play_all(
     stage: ActingStage,
     policy: LivePolicy,
@@ -98,15 +330,15 @@ async def play_all(
     *,
     reserve: float = 0.0,
 ) -> None:
-    """Play the attempts; `finished` is given each row with its turns as it ends. Raises what
-    `run_episodes` does, OutOfTimeError among it so many seconds before the limit."""
+    """Play the attempts, and call `finished` with the row and turns of each as it ends. Raises what
+    `run_episodes` does: OutOfTimeError `reserve` seconds before the limit."""
     left = stage.job.time_left()
     kind = stage.rules.reward_kind
 
     async def play_one(attempt: Attempt) -> Row:
-        policy.said.pop(attempt.id, None)  # of a try that a failing server ended
+        policy.turns.pop(attempt.id, None)  # of an attempt that a failing server ended
         row = await play(stage.rules, stage.turns, attempt, policy, stage.servers.world)
-        return with_turns(row, policy.said.pop(attempt.id, []), kind)
+        return with_turns(row, policy.turns.pop(attempt.id, []), kind)
 
     def broken(attempt: Attempt, error: InfrastructureError) -> dict[str, Any]:
         assert isinstance(error, BrokenEpisodeError)
@@ -133,234 +365,7 @@ async def play_all(
         )
 
 
-MARK, COLLECT = "mark", "collect"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """When the policy is evaluated within the run, on which tasks."""
-
-    split: str
-    tasks: Sequence[str]
-    every: int
-    attempts: int
-    seed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSchedule:
-    """Until which iteration the run goes. `keep` are the iterations whose policies are kept,
-    `save_every` is in iterations."""
-
-    iterations: int
-    warmup: int
-    keep: Sequence[int]
-    save_every: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acting:
-    """What a run plays, where and as whom: in each iteration so many episodes on tasks of `tasks`,
-    each of them `group` times side by side; `evaluated` is the policy of its evaluations, where
-    there are some."""
-
-    stage: ActingStage
-    policy: LivePolicy
-    tasks: Sequence[str]
-    draw: Any
-    episodes: int
-    seed: int
-    group: int = 1
-    evaluated: LivePolicy | None = None
-    evaluation: Evaluation | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Run:
-    """One run; without `acting` it plays nothing. `begun` is where the run ended that this one goes
-    on from, and what was played before; `keep_policy` writes the policy as it is now into a
-    folder."""
-
-    job: Job
-    schedule: RunSchedule
-    acting: Acting | None
-    learner: Learner
-    buffer: ReplayBuffer
-    files: RunFiles
-    folder: Path
-    keep_policy: Callable[[Path], None]
-    begun: RunStart
-    place: RunPlace = field(default_factory=RunPlace)
-    _deadline: Deadline = field(init=False)
-    _saved: RunPlace | None = None
-
-    async def go(self) -> None:
-        """To the end. Raises OutOfTimeError with the state saved."""
-        begun = self.begun
-        found = load_state(self.folder, self.learner)
-        self.place = self._saved = found or RunPlace(begun.iteration)
-        self.files.open(self.place, begun.iteration, begun.last)
-        self._deadline = Deadline(self.job)
-        self._deadline.begin_step()
-        for rows in begun.played:
-            self.buffer.add([*map(episode_of_row, rows)])
-        if self.acting is not None:
-            resumed_at = self.phases.index(COLLECT) < self.place.phase
-            for iteration in range(begun.iteration, self.place.iteration + resumed_at):
-                self.buffer.add([*map(episode_of_row, self.files.episodes_of(iteration))])
-        self.job.done_before(self.place.iteration)
-        self._show()
-        while self.place.iteration < self.schedule.iterations:
-            await self._step(self.phases[self.place.phase])
-        self._announce(MARK)
-        try:
-            await self._mark()
-        except OutOfTimeError:
-            self._save()
-            raise
-
-    @property
-    def phases(self) -> Sequence[str]:
-        """Of an iteration."""
-        played = () if self.acting is None else (COLLECT,)
-        return (MARK, *played, *self.learner.phases)
-
-    async def _step(self, phase: str) -> None:
-        iteration, row = self.place.iteration, dict(self.place.row)
-        self._announce(phase)
-        began = time.monotonic()
-        try:
-            found = await self._do(phase, iteration)
-        except OutOfTimeError:
-            self._save()
-            raise
-        row |= found
-        row["seconds"] = {**row.get("seconds", {}), phase: round(time.monotonic() - began, 3)}
-        if self.place.phase + 1 < len(self.phases):
-            self.place = RunPlace(iteration, self.place.phase + 1, row)
-        else:
-            self.files.add_to_curve({"iteration": iteration, **row})
-            self.place = RunPlace(iteration + 1)
-        near = self._deadline.is_near(self.saved_modules)
-        if near or self._due():
-            self._save()
-        self._show()
-        if near:
-            raise OutOfTimeError(f"after {iteration} iterations and `{phase}`")
-
-    async def _do(self, phase: str, iteration: int) -> dict[str, Any]:
-        if phase == MARK:
-            return await self._mark()
-        if phase == COLLECT and self.acting is not None:
-            return await self._collect(self.acting, iteration)
-        if phase == ACTOR and iteration < self.schedule.warmup:
-            return {}
-        return {phase: self.learner.learn(phase, iteration, self.buffer)}
-
-    async def _collect(self, acting: Acting, iteration: int) -> dict[str, Any]:
-        journal = self.files.played
-        attempts = attempts_of(
-            acting.tasks, acting.draw, acting.seed, iteration, acting.episodes, acting.group
-        )
-        await self._play(
-            acting.stage,
-            acting.policy,
-            [one for one in attempts if (iteration, one.number) not in journal.finished],
-            lambda row: journal.append({**row, "iteration": iteration}),
-        )
-        rows = self.files.episodes_of(iteration)
-        self.buffer.add([*map(episode_of_row, rows)])
-        before = self.files.last
-        return {
-            "trajectories": before.get("trajectories", 0) + len(rows),
-            "steps": before.get("steps", 0) + sum(row["turns"] for row in rows),
-            "reply_tokens": before.get("reply_tokens", 0)
-            + sum(row["tokens"]["completion"] for row in rows),
-            "return": _spread([float(row["reward"]) for row in rows]),
-            "success": statistics.fmean(row["success"] for row in rows),
-            "turns": statistics.fmean(row["turns"] for row in rows),
-            "invalid": sum(row["invalid"] for row in rows),
-            "buffer": len(self.buffer),
-        }
-
-    async def _mark(self) -> dict[str, Any]:
-        """Keep and evaluate the policy, where that is due."""
-        iteration, schedule = self.place.iteration, self.schedule
-        if iteration in schedule.keep:
-            self.keep_policy(self.folder / OWN / str(iteration))
-        acting = self.acting
-        if acting is None or acting.evaluation is None or acting.evaluated is None:
-            return {}
-        asked = acting.evaluation
-        if iteration != schedule.iterations and iteration % asked.every:
-            return {}
-        journal = self.files.evaluated
-        attempts = task_attempts(
-            asked.tasks, asked.attempts, seed=asked.seed, prompt_seed=0, prompt_per_attempt=True
-        )
-        await self._play(
-            acting.stage.on(asked.split),
-            acting.evaluated,
-            [
-                one
-                for one in attempts
-                if (iteration, one.task_id, one.number) not in journal.finished
-            ],
-            lambda row: journal.append({**without_turns(row), "iteration": iteration}),
-        )
-        rows = journal.rows([(iteration, one.task_id, one.number) for one in attempts])
-        return {
-            "evaluation": {
-                **_spread([float(row["reward"]) for row in rows]),
-                "success": statistics.fmean(row["success"] for row in rows),
-            }
-        }
-
-    async def _play(
-        self,
-        stage: ActingStage,
-        policy: LivePolicy,
-        attempts: Sequence[Attempt],
-        finished: Callable[[dict[str, Any]], None],
-    ) -> None:
-        if attempts:
-            await play_all(stage, policy, attempts, finished, reserve=self.save_seconds())
-
-    @property
-    def saved_modules(self) -> nn.ModuleList:
-        """What a save writes: the policy, and a critic where there is one."""
-        return nn.ModuleList(self.learner.modules.values())
-
-    def save_seconds(self) -> float:
-        """How long a save may take."""
-        return self._deadline.save_seconds(self.saved_modules)
-
-    def _due(self) -> bool:
-        every = self.schedule.save_every
-        if every is not None and self.place.phase:
-            return False
-        return self._deadline.save_due(self.saved_modules, self.place.iteration, every)
-
-    def _save(self) -> None:
-        if self.place == self._saved:
-            return
-        self._deadline.begin_step()  # a phase that was cut off is no part of the save
-        save_state(self.folder, self.learner, self.place)
-        self._saved = self.place
-        self._deadline.saved()
-
-    def _announce(self, phase: str) -> None:
-        """Where a run is, for whoever reads the log: also of one that was killed."""
-        print(f"iteration {self.place.iteration}: {phase}", flush=True)
-
-    def _show(self) -> None:
-        returned: Mapping[str, Any] = {**self.files.last, **self.place.row}.get("return", {})
-        reward = {"reward": round(returned["mean"], 4)} if returned else {}
-        total = self.schedule.iterations
-        self.job.progress(self.place.iteration, total, "iterations", **reward)
-
-
 def _spread(numbers: Sequence[float]) -> dict[str, float]:
-    """Mean, standard deviation of the sample, and how many."""
+    """Mean, sample standard deviation, and number."""
     sd = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
     return {"mean": statistics.fmean(numbers), "sd": sd, "n": len(numbers)}

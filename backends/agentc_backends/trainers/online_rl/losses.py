@@ -1,8 +1,7 @@
-"""Losses of the hierarchical critic and of policies, as functions of tensors and of nothing else.
+"""Losses, targets and advantages of online RL as functions of tensors, and returns to go.
 
-One row is one utterance, an action of the upper level. Zhou et al., ArCHer (ICML 2024), sections 3
-and 4; the released code's names are in docs/design/archer.md. Neighbours: `critic.py` makes the
-values, `critic_step.py` the targets.
+For the critic, a row is one utterance, an action of the upper level (Zhou et al., ArCHer, ICML
+2024, sections 3 and 4; docs/design/archer.md gives the released code's names).
 """
 
 from __future__ import annotations
@@ -14,15 +13,26 @@ import torch
 from torch import Tensor
 
 
+def to_go(rewards: Sequence[float], discount: float) -> list[float]:
+    """The discounted return from each step on, summed from the end, so that no power of the
+    discount is computed."""
+    returns: list[float] = []
+    following = 0.0
+    for reward in reversed(rewards):
+        following = reward + discount * following
+        returns.append(following)
+    return returns[::-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The values [B] of two heads that are trained alike from different weights."""
+    """The values [B] of two heads that are trained in the same way from different weights."""
 
     first: Tensor
     second: Tensor
 
     def least(self) -> Tensor:
-        """[B], the smaller of the two: what both agree is to be had."""
+        """[B], the smaller of the two, against overestimation."""
         return torch.minimum(self.first, self.second)
 
     def detach(self) -> Twin:
@@ -44,19 +54,23 @@ class CriticLoss:
 
     @property
     def total(self) -> Tensor:
-        """Their sum, which is what is descended."""
+        """Their sum, which the optimiser descends."""
         return self.q1 + self.q2 + self.v1 + self.v2
+
+    def detach(self) -> CriticLoss:
+        """The same without gradient."""
+        return CriticLoss(self.q1.detach(), self.q2.detach(), self.v1.detach(), self.v2.detach())
 
 
 def bellman_targets(reward: Tensor, done: Tensor, discount: float, next_v: Twin) -> Twin:
-    """r + discount * V(s') of the target critic, nothing of it where the episode ended. Each head
-    has the target of its own twin, not the smaller one (as released)."""
-    goes_on = discount * (~done).to(reward.dtype)
-    return Twin(reward + goes_on * next_v.first, reward + goes_on * next_v.second).detach()
+    """r + discount * V(s') of the target critic; r where the episode ended. Each head has the
+    target of its own twin, not the smaller one (as released)."""
+    factor = discount * (~done).to(reward.dtype)
+    return Twin(reward + factor * next_v.first, reward + factor * next_v.second).detach()
 
 
 def critic_loss(q: Twin, v: Twin, q_target: Twin, v_target: Twin) -> CriticLoss:
-    """Mean squares of Q against its Bellman target and of V against what an action is worth."""
+    """Mean squared errors of Q against its Bellman target and of V against an action's value."""
     return CriticLoss(
         _mean_square(q.first - q_target.first),
         _mean_square(q.second - q_target.second),
@@ -68,8 +82,8 @@ def critic_loss(q: Twin, v: Twin, q_target: Twin, v_target: Twin) -> CriticLoss:
 def expectile_critic_loss(
     q: Twin, v: Twin, q_target: Twin, data_q: Twin, expectile: float
 ) -> CriticLoss:
-    """The same with V as an expectile of the target critic's Q over the data's own actions (IQL):
-    near the best action that the data holds, without asking for others."""
+    """The same with V as an expectile of the target critic's Q over the actions of the data (IQL):
+    near the best of these actions, without a value of any other action."""
     return CriticLoss(
         _mean_square(q.first - q_target.first),
         _mean_square(q.second - q_target.second),
@@ -79,14 +93,14 @@ def expectile_critic_loss(
 
 
 def expectile_loss(difference: Tensor, expectile: float) -> Tensor:
-    """Mean of squares, those of a positive difference weighted by `expectile`, of a negative one
-    by the rest of 1; at 0.5 half a mean square."""
+    """Mean of squares, weighted by `expectile` where the difference is positive and by
+    1 - `expectile` elsewhere; half a mean square at 0.5."""
     weight = torch.where(difference > 0, expectile, 1 - expectile)
     return (weight * difference.square()).mean()
 
 
 def advantage(q: Twin, v: Twin) -> Tensor:
-    """[B]: min(Q1, Q2) - min(V1, V2), without gradient; neither clipped nor divided."""
+    """[B]: min(Q1, Q2) - min(V1, V2), without gradient; neither clipped nor normalised."""
     return (q.least() - v.least()).detach()
 
 
@@ -96,94 +110,53 @@ def policy_gradient_loss(log_probs: Tensor, mask: Tensor, advantage: Tensor) -> 
     return -((log_probs * mask).sum(dim=1) * advantage).mean()
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineLoss:
-    """With a value for each token: the policy's part and the values', scalars."""
-
-    policy: Tensor
-    value: Tensor
-
-
-def baseline_loss(
-    log_probs: Tensor, mask: Tensor, advantage: Tensor, values: Tensor
-) -> BaselineLoss:
-    """Each token is weighted by what the utterance is better than was expected before that token;
-    `values` [B, T] learn that expectation. Their mean is over all entries, masked ones too (as
-    released), so that it depends on how rows are padded."""
-    better = advantage.unsqueeze(1) - values
-    policy = -(better.detach() * log_probs * mask).sum(dim=1).mean()
-    return BaselineLoss(policy, (better * mask).square().mean())
-
-
 def advantage_weights(advantage: Tensor, temperature: float, most: float | None) -> Tensor:
-    """exp(advantage / temperature) [B], at most `most`: how much of a row is imitated (AWR)."""
+    """exp(advantage / temperature) [B], at most `most`: the weight of each imitated row (AWR)."""
     weights = (advantage / temperature).exp()
     return weights if most is None else weights.clamp(max=most)
 
 
 def imitation_loss(log_probs: Tensor, mask: Tensor, weights: Tensor | None = None) -> Tensor:
-    """-mean over rows of log p(utterance), each times its weight where there are some."""
+    """-mean over rows of log p(utterance), times the row's weight where `weights` are given."""
     totals = (log_probs * mask).sum(dim=1)
     return -(totals if weights is None else totals * weights).mean()
 
 
 def clipped_loss(ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
-    """PPO's, of one entry for each token: -mean of the smaller of ratio * A and the same with the
-    ratio held within 1 +- clip."""
-    held = ratio.clamp(1 - clip, 1 + clip)
-    return -torch.minimum(ratio * advantage, held * advantage).mean()
+    """PPO's loss over tokens: -mean of the smaller of ratio * A and clipped ratio * A, where the
+    ratio is clipped to 1 +- `clip`."""
+    clipped = ratio.clamp(1 - clip, 1 + clip)
+    return -torch.minimum(ratio * advantage, clipped * advantage).mean()
 
 
 def clipped_value_loss(values: Tensor, before: Tensor, worth: Tensor, clip: float | None) -> Tensor:
-    """Mean square of what values [N] miss `worth` by. With `clip`, the larger one of it and of that
-    of values held within `clip` of those `before` the iteration, so that none gains by a longer
-    way (as PPO's first release had it)."""
-    missed = (values - worth).square()
+    """Mean squared error of values [N] against `worth`. With `clip` it is, token by token, the
+    larger of this error and that of the value clipped to within `clip` of its value `before` the
+    iteration, so that a larger move gains nothing (as in PPO's first release)."""
+    errors = (values - worth).square()
     if clip is None:
-        return missed.mean()
-    held = before + (values - before).clamp(-clip, clip)
-    return torch.maximum(missed, (held - worth).square()).mean()
+        return errors.mean()
+    clipped = before + (values - before).clamp(-clip, clip)
+    return torch.maximum(errors, (clipped - worth).square()).mean()
 
 
 def generalised_advantages(
     rewards: Tensor, values: Tensor, discount: float | Tensor, decay: float, after: float = 0.0
 ) -> Tensor:
-    """[T] of one episode (GAE, Schulman et al. 2016, equation 16). `discount`, one for all steps or
-    [T], is how much counts what follows a step; `after` is the value of what follows the last one,
-    0 where the episode ended."""
-    each = torch.as_tensor(discount, dtype=rewards.dtype).expand(len(rewards))
-    found = torch.zeros_like(rewards)
-    carried = torch.zeros((), dtype=rewards.dtype)
-    following = torch.tensor(after, dtype=rewards.dtype)
+    """[T] of one episode (GAE, Schulman et al. 2016, equation 16). `discount` is that of what
+    follows a step, one for all steps or [T]; `after` is the value of what follows the last step, 0
+    where the episode ended."""
+    discounts = torch.as_tensor(discount, dtype=rewards.dtype).expand(len(rewards))
+    advantages = torch.zeros_like(rewards)
+    running = torch.zeros((), dtype=rewards.dtype)
+    next_value = torch.tensor(after, dtype=rewards.dtype)
     for step in range(len(rewards) - 1, -1, -1):
-        surprise = rewards[step] + each[step] * following - values[step]
-        carried = surprise + each[step] * decay * carried
-        found[step] = carried
-        following = values[step]
-    return found
+        surprise = rewards[step] + discounts[step] * next_value - values[step]
+        running = surprise + discounts[step] * decay * running
+        advantages[step] = running
+        next_value = values[step]
+    return advantages
 
 
 def _mean_square(difference: Tensor) -> Tensor:
     return difference.square().mean()
-
-
-def to_go(rewards: Sequence[float], discount: float) -> list[float]:
-    """The discounted return from each step on, counted from the end, so that no power of the
-    discount is formed."""
-    found: list[float] = []
-    later = 0.0
-    for reward in reversed(rewards):
-        later = reward + discount * later
-        found.append(later)
-    return found[::-1]
-
-
-def group_advantages(returns: Sequence[float], divide: bool) -> list[float]:
-    """Of several episodes of one task: what each is better than their mean, in standard deviations
-    of the sample where `divide` says so (GRPO); 0 for all where they are alike."""
-    mean = sum(returns) / len(returns)
-    better = [one - mean for one in returns]
-    if not divide:
-        return better
-    variance = sum(one * one for one in better) / max(len(returns) - 1, 1)
-    return [one / variance**0.5 if variance > 0 else 0.0 for one in better]

@@ -1,9 +1,5 @@
-"""How a stage of online RL becomes one job, whatever its algorithm: what all are told alike, and
-the settings that several of them read.
-
-Neighbours: `backend.py` and `trl_backend.py`, whose declarations lower by it; `backend_offline.py`
-reads some of the same settings; `agents/rollout/backend.py` reads those of episodes alike.
-"""
+"""What the algorithms of online RL have in common when a stage is lowered: the job itself, and the
+settings that several of them read. Offline RL reads some of the same settings."""
 
 from __future__ import annotations
 
@@ -29,11 +25,11 @@ CAPABILITIES = frozenset(
     {"react", "react_inline", "action_only", "text", "tools", "output_marker", "resume", "float32"}
 )
 WITHOUT_ENCODER = ("policy", "start")
-"""Of those without a critic of texts, which would read with an `encoder`."""
+"""The inputs of algorithms without a critic of texts, which would read with an `encoder`."""
 
 
 def critic_settings(view: StageView) -> dict[str, Json]:
-    """How a critic is trained, but for the discount."""
+    """How a critic is trained, except the discount."""
     critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
     if critic["value_target"] == "expectile":
         critic["expectile"] = view.number("critic.expectile")
@@ -43,7 +39,7 @@ def critic_settings(view: StageView) -> dict[str, Json]:
 
 
 def encoder_settings(view: StageView) -> dict[str, Json]:
-    """How an encoder of the critic's own reads, under `encoder`, where the stage has one."""
+    """How the critic's encoder reads, under `encoder`, where the stage has one."""
     if view.inputs.get("encoder"):
         return {"encoder": {name: view.get(f"critic.{name}") for name in READING_FIELDS}}
     for name in READING_FIELDS:
@@ -52,7 +48,7 @@ def encoder_settings(view: StageView) -> dict[str, Json]:
 
 
 def actor_steps(view: StageView) -> dict[str, Json]:
-    """The policy's gradient steps, whatever they descend."""
+    """The policy's gradient steps, whatever their loss."""
     return {name: view.get(f"actor.{name}") for name in ACTOR_FIELDS}
 
 
@@ -66,9 +62,9 @@ def online_job(
     *,
     trains: bool = True,
 ) -> JobDraft:
-    """The one job of a stage, with what all algorithms are told alike; `learner` is an algorithm's
-    own, `buffer` what it learns from again. One that `trains` no policy has no warm-up, and the
-    same policy all along."""
+    """The job of a stage. `learner` are the settings of the algorithm, `buffer` those of the replay
+    buffer. An algorithm that does not train the policy (`trains`) has no warm-up and keeps no
+    policies."""
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
     iterations = view.integer("iterations")
@@ -119,20 +115,20 @@ def _warmup(view: StageView, iterations: int) -> int:
 
 
 def _evaluation(view: StageView, splits: Json) -> Json:
-    found = view.get("evaluate")
-    if isinstance(found, dict) and isinstance(splits, (list, tuple)) and splits:
-        split = found["split"]
+    settings = view.get("evaluate")
+    if isinstance(settings, dict) and isinstance(splits, (list, tuple)) and splits:
+        split = settings["split"]
         if split not in splits:
             view.refuse(
                 "evaluate.split",
                 f"the environment has no split {split!r}; it has {', '.join(map(str, splits))}",
                 fix="name one of them",
             )
-    return found
+    return settings
 
 
 def refuse_all_warmup(view: StageView, iterations: int) -> None:
-    """A run of warm-up alone, unless it goes on from one."""
+    """Refuse a run of nothing but warm-up, unless it continues an earlier run."""
     if view.integer("warmup") >= iterations and not view.inputs.get("start"):
         view.refuse(
             "warmup",
@@ -142,7 +138,7 @@ def refuse_all_warmup(view: StageView, iterations: int) -> None:
 
 
 def kept_iterations(view: StageView, iterations: int) -> Json:
-    """Whose policies are kept; refused beyond the end of the run."""
+    """The iterations whose policies are kept; refused beyond the end of the run."""
     kept = view.get("keep")
     late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]
     if late and not view.inputs.get("start"):

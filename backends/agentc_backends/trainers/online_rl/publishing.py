@@ -1,6 +1,7 @@
-"""The artifact of a run: the policy at its root, as any checkpoint, and beside it the run.
+"""The artifact of a run: the policy as a checkpoint at its root, and the run's files with it.
 
-Checked by `agentc.runtime.contracts.model_contracts`. Neighbour: `job_online.py`.
+`agentc.runtime.contracts.run_contract` checks it. The server of a run's policy reads the critic
+from it (`read_critic`).
 """
 
 from __future__ import annotations
@@ -30,12 +31,20 @@ from agentc_backends.trainers.online_rl.readers import untrained_encoder
 from agentc_backends.trainers.online_rl.state import STATE, RunFiles, load_weights
 
 KEPT, OWN = "checkpoints", "kept"
-"""The folders of kept policies: of an artifact, and of a run in its work folder."""
+"""The folders of kept policies: in an artifact, and in a run's work folder."""
+ENCODER = "encoder"
+"""The folder in a run's state with the critic's encoder, whose weights are among the critic's; in
+run.json, how the encoder reads."""
 VERSION = 1
+_FILES: Mapping[RankWith, str] = {"target": "target", "online": "critic"}
+_ENCODER_WEIGHTS = "reader.encoder."
+"""How the names of an encoder's weights begin in a critic that has one."""
+_HEAD_WEIGHTS = "q1.0.bias"
+"""A critic's weights whose number is the width of its heads."""
 
 
 def clear(out: Path) -> None:
-    """Remove whatever lies in a folder."""
+    """Delete everything in a folder."""
     for path in out.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -53,7 +62,7 @@ def load_policy(base: Path) -> Any:
 
 
 def write_policy(policy: Any, base: Path, out: Path) -> None:
-    """The model as it is now, with the tokenizer and formats of the one that it started from."""
+    """The present weights, with the tokenizer and formats of the model that the run starts from."""
     out.mkdir(parents=True, exist_ok=True)
     policy.save_pretrained(str(out))
     for path in companion_files(base):
@@ -61,12 +70,12 @@ def write_policy(policy: Any, base: Path, out: Path) -> None:
 
 
 def keep_policy(policy: Any, base: Path, folder: Path) -> None:
-    """The same into a folder that is there when it is whole; written again it is the same."""
-    half = folder.with_name(folder.name + ".half")
-    shutil.rmtree(half, ignore_errors=True)
-    write_policy(policy, base, half)
+    """The same into a folder, atomically; a repeated call changes nothing."""
+    partial = folder.with_name(folder.name + ".half")
+    shutil.rmtree(partial, ignore_errors=True)
+    write_policy(policy, base, partial)
     shutil.rmtree(folder, ignore_errors=True)
-    half.replace(folder)
+    partial.replace(folder)
 
 
 def publish_run(
@@ -76,12 +85,12 @@ def publish_run(
     about: Mapping[str, Any],
     before: Sequence[Path],
 ) -> None:
-    """Write all but the policy into `out`; `about` is what run.json says besides `checkpoints`, and
-    `before` has the run that this one went on from, whose rows come first."""
-    for path in [*(each / KEPT for each in before), folder / OWN]:
-        for kept in sorted(path.glob("*")):
-            if kept.name.isdigit():
-                shutil.copytree(kept, out / KEPT / kept.name, dirs_exist_ok=True)
+    """Write all but the policy into `out`. `about` is the content of run.json but for
+    `checkpoints`; `before` holds the earlier run, if there is one, whose rows come first."""
+    for path in [*(run / KEPT for run in before), folder / OWN]:
+        for policy in sorted(path.glob("*")):
+            if policy.name.isdigit():
+                shutil.copytree(policy, out / KEPT / policy.name, dirs_exist_ok=True)
     own = range(files.first, about["iterations"])
     played = (dict(row) for number in own for row in files.episodes_of(number))
     earlier = [each_row(path / EPISODES_FILE) for path in before]
@@ -90,43 +99,32 @@ def publish_run(
     write_rows(out / CURVE_FILE, itertools.chain(*earlier, files.curve()))
     evaluated = _evaluated(folder, before)
     if evaluated:
-        write_rows(out / EVALUATIONS_FILE, evaluated)
-    found = sorted(int(path.name) for path in (out / KEPT).glob("*"))
-    write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": found})
+        write_rows(out / EVALUATIONS, evaluated)
+    iterations = sorted(int(path.name) for path in (out / KEPT).glob("*"))
+    write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": iterations})
 
 
 def _evaluated(folder: Path, before: Sequence[Path]) -> list[dict[str, Any]]:
-    """All rows of evaluations in one order: side by side they ended in any. Where two runs meet,
-    both may have evaluated the same policy."""
-    rows = [*each_row(folder / EVALUATIONS_FILE)]
-    again = {row["iteration"] for row in rows}
+    """All rows of evaluations, sorted: concurrent episodes end in any order. Both runs may have
+    evaluated the policy at which one continues the other."""
+    rows = [*each_row(folder / EVALUATIONS)]
+    own = {row["iteration"] for row in rows}
     for path in before:
-        if (path / EVALUATIONS_FILE).exists():
-            earlier = each_row(path / EVALUATIONS_FILE)
-            rows += [row for row in earlier if row["iteration"] not in again]
-    return sorted(rows, key=_place)
+        if (path / EVALUATIONS).exists():
+            earlier = each_row(path / EVALUATIONS)
+            rows += [row for row in earlier if row["iteration"] not in own]
+    return sorted(rows, key=_order)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["iteration"], row["task_id"], row["attempt"]
-
-
-_FILES: Mapping[RankWith, str] = {"target": "target", "online": "critic"}
-ENCODER = "encoder"
-"""The folder in a run's state that has the encoder of its critic but for the weights, which are the
-critic's; in run.json, how the encoder reads."""
-_READ_WITH = "reader.encoder."
-"""The weights of an encoder of its own."""
-_WIDTH = "q1.0.bias"
-"""The weights of a critic that are as many as its heads are wide."""
 
 
 def critic_description(
     prompt: Mapping[str, Any], encoder: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What run.json says of a critic: what its states were tokens of, by the `memory` and a digest
-    of the prompt that the run's policy was shown, and how its own `encoder` reads, if it has one.
-    """
+    """The part of run.json about the critic: `memory` and a digest of the policy's prompt, which
+    determine its states, and the settings of its `encoder`, if it has one."""
     texts = json.dumps(prompt, sort_keys=True)
     return {
         "memory": prompt.get("memory", "all"),
@@ -136,14 +134,16 @@ def critic_description(
 
 
 def read_critic(folder: Path, rank_with: RankWith) -> tuple[Critic, Mapping[str, Any]]:
-    """The critic of a run, in float32 and without gradient, and what run.json says of it. Raises
-    ValueError for a folder that has none."""
+    """The critic of a run, in float32 and without gradient, and the part of run.json about it.
+    Raises ValueError for a folder that has none."""
     try:
-        told = json.loads((folder / RUN_FILE).read_text(encoding="utf-8")).get("critic", {})
+        description = json.loads((folder / RUN_FILE).read_text(encoding="utf-8")).get("critic", {})
         weights = load_file(folder / STATE / f"{_FILES[rank_with]}.safetensors")
-        if ENCODER not in told and any(name.startswith(_READ_WITH) for name in weights):
+        if ENCODER not in description and any(
+            name.startswith(_ENCODER_WEIGHTS) for name in weights
+        ):
             raise ValueError("the encoder that it reads with was not published; make it anew")
-        critic = _untrained(folder, told.get(ENCODER), len(weights[_WIDTH]))
+        critic = _untrained_critic(folder, description.get(ENCODER), len(weights[_HEAD_WEIGHTS]))
         load_weights(critic, weights)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ValueError(
@@ -151,12 +151,12 @@ def read_critic(folder: Path, rank_with: RankWith) -> tuple[Critic, Mapping[str,
             "runs of `archer` and `chai` with `publish_state: true` have one"
         ) from error
     critic.requires_grad_(False)
-    return critic, told
+    return critic, description
 
 
-def _untrained(folder: Path, reading: Mapping[str, Any] | None, hidden: int) -> Critic:
-    """A critic of the run's shape; `reading` says how its own encoder reads, if it has one."""
-    if reading is None:
+def _untrained_critic(folder: Path, encoder: Mapping[str, Any] | None, hidden: int) -> Critic:
+    """A critic of the run's shape; `encoder` has the settings of its encoder, if it has one."""
+    if encoder is None:
         return new_critic(load_model(folder).eval(), hidden, 0.0)
-    words, pool, longest = load_tokenizer(str(folder)), reading["pool"], reading["max_length"]
-    return Critic(untrained_encoder(folder / STATE / ENCODER, words, pool, longest), hidden)
+    tokenizer, pool, longest = load_tokenizer(str(folder)), encoder["pool"], encoder["max_length"]
+    return Critic(untrained_encoder(folder / STATE / ENCODER, tokenizer, pool, longest), hidden)

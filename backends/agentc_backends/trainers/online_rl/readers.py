@@ -1,9 +1,9 @@
-"""Readers: what a critic sees of a text, one vector each, from an encoder or from a causal body.
+"""Readers: the features of a text for a critic, one vector, from a causal body or an encoder.
 
-A causal body reads a whole episode at once: each state is a prefix of it, and what stands at the
-prefix's last token knows nothing of what follows. An encoder that sees both ways has to read each
-prefix anew. Neighbours: `critic.py`,
-`encoder_texts.py`.
+A causal body reads a whole episode at once: each state is a prefix of it, and the features of the
+prefix's last token do not depend on what follows. A bidirectional encoder reads each prefix
+separately. It reads the words of a policy's texts in its own tokens, without the special tokens of
+the chat format.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.data.models.checkpoint import companion_files
 
 Pool: TypeAlias = Literal["pooler", "first", "mean", "last"]
+Translate: TypeAlias = Callable[[tuple[int, ...]], tuple[int, ...]]
+"""A policy's tokens of a text -> an encoder's."""
 T = TypeVar("T")
 _STRETCH, _SLACK, _TOKENS = 1.25, 4, 16384
-Translate: TypeAlias = Callable[[tuple[int, ...]], tuple[int, ...]]
-"""A text in a policy's tokens, in those of an encoder."""
+_CACHED = 1 << 16
+"""Texts whose tokens are cached: a run reads each of its newest ones many times."""
+_POSITIONS_AFTER_PADDING = ("camembert", "roberta", "xlm-roberta")
+"""Models that count positions from the index of the padding token on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Token ids. Prefixes of one, or of equal ones, are read together."""
+    """Token ids. Prefixes of equal texts are read together."""
 
     ids: tuple[int, ...]
 
@@ -56,7 +60,7 @@ def whole_text(text: Text) -> TextPrefix:
 
 
 class Reader(nn.Module, ABC):  # type: ignore[misc]
-    """`forward` takes prefixes and gives their features [B, `width`], in their order."""
+    """`forward` returns the features [B, `width`] of prefixes, in their order."""
 
     width: int
 
@@ -65,8 +69,8 @@ class Reader(nn.Module, ABC):  # type: ignore[misc]
 
 
 class CausalReader(Reader):
-    """Reads the last token of each prefix from a decoder without its head (`body`, of the kind of
-    transformers: `input_ids`, `attention_mask`, `last_hidden_state`)."""
+    """Features at the last token of each prefix, from a decoder without its head (`body`, with the
+    interface of transformers: `input_ids`, `attention_mask`, `last_hidden_state`)."""
 
     def __init__(self, body: nn.Module, width: int) -> None:
         super().__init__()
@@ -74,32 +78,32 @@ class CausalReader(Reader):
 
     def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
         longest: dict[Text, int] = {}
-        for one in prefixes:
-            longest[one.text] = max(longest.get(one.text, 0), one.length)
+        for prefix in prefixes:
+            longest[prefix.text] = max(longest.get(prefix.text, 0), prefix.length)
         wanted: dict[Text, list[int]] = {text: [] for text in longest}
-        for number, one in enumerate(prefixes):
-            wanted[one.text].append(number)
-        texts = sorted(longest, key=lambda text: longest[text])  # stable: of equal ones the first
-        found, order = [], []
-        for part in _of_like_length(texts, [longest[text] for text in texts]):
+        for number, prefix in enumerate(prefixes):
+            wanted[prefix.text].append(number)
+        texts = sorted(longest, key=lambda text: longest[text])  # stable
+        features, order = [], []
+        for part in _similar_lengths(texts, [longest[text] for text in texts]):
             rows = [text.ids[: longest[text]] for text in part]
             states = _hidden(self.body, *_padded(rows, self._device()))
             numbers = [(row, number) for row, text in enumerate(part) for number in wanted[text]]
             row = torch.tensor([row for row, _ in numbers], device=states.device)
             at = [prefixes[number].length - 1 for _, number in numbers]
-            found.append(states[row, torch.tensor(at, device=states.device)])
+            features.append(states[row, torch.tensor(at, device=states.device)])
             order += [number for _, number in numbers]
         back = torch.empty(len(order), dtype=torch.long)
         back[torch.tensor(order)] = torch.arange(len(order))
-        return torch.cat(found)[back.to(found[0].device)]
+        return torch.cat(features)[back.to(features[0].device)]
 
     def _device(self) -> torch.device:
         return next(self.body.parameters()).device
 
 
 class EncoderReader(Reader):
-    """Reads each distinct prefix by an encoder that sees both ways, in its own tokens, which
-    `translate` makes of the policy's."""
+    """Features of each distinct prefix from a bidirectional encoder, whose tokens `translate` makes
+    of the policy's."""
 
     def __init__(self, encoder: nn.Module, width: int, pool: Pool, translate: Translate) -> None:
         super().__init__()
@@ -107,16 +111,16 @@ class EncoderReader(Reader):
         self._translate = translate
 
     def forward(self, prefixes: Sequence[TextPrefix]) -> Tensor:
-        kept = [self._translate(one.ids) for one in prefixes]
-        distinct = sorted(set(kept), key=lambda ids: (len(ids), ids))
+        texts = [self._translate(prefix.ids) for prefix in prefixes]
+        distinct = sorted(set(texts), key=lambda ids: (len(ids), ids))
         device = next(self.encoder.parameters()).device
-        found = []
-        for part in _of_like_length(distinct, [*map(len, distinct)]):
+        features = []
+        for part in _similar_lengths(distinct, [*map(len, distinct)]):
             ids, mask = _padded(part, device)
             output = self.encoder(input_ids=ids, attention_mask=mask)
-            found.append(self._pooled(output, mask))
+            features.append(self._pooled(output, mask))
         numbers = {ids: number for number, ids in enumerate(distinct)}
-        return torch.cat(found)[torch.tensor([numbers[ids] for ids in kept], device=device)]
+        return torch.cat(features)[torch.tensor([numbers[ids] for ids in texts], device=device)]
 
     def _pooled(self, output: Any, mask: Tensor) -> Tensor:
         states: Tensor = output.last_hidden_state
@@ -135,16 +139,16 @@ class EncoderReader(Reader):
 
 
 def _hidden(body: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-    # Right padding under a causal mask reaches no token before it: positions are those of the
-    # text itself, whatever stands beside it in the batch.
-    found: Tensor = body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
-    return found
+    # Under a causal mask no token attends to the padding on its right, and positions are those of
+    # the text itself, whatever else is in the batch.
+    states: Tensor = body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+    return states
 
 
-def _of_like_length(texts: Sequence[T], lengths: Sequence[int]) -> Iterator[Sequence[T]]:
-    """Texts, shortest first, in parts that go through a model together: none is padded to more than
-    `_STRETCH` times its length (and `_SLACK` tokens), for padding costs what text does, and each
-    part holds at most `_TOKENS`, so that memory does not grow with the batch."""
+def _similar_lengths(texts: Sequence[T], lengths: Sequence[int]) -> Iterator[Sequence[T]]:
+    """Texts, sorted by length, in parts for one forward pass each. No text is padded to more than
+    `_STRETCH` times its length (plus `_SLACK` tokens), since padding costs as much as text, and no
+    part holds more than `_TOKENS`, so that memory does not grow with the batch."""
     start = 0
     for end in range(1, len(texts) + 1):
         if end < len(texts):
@@ -156,7 +160,7 @@ def _of_like_length(texts: Sequence[T], lengths: Sequence[int]) -> Iterator[Sequ
 
 
 def _padded(rows: Sequence[tuple[int, ...]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Ids and mask [B, T]. Padding is by token 0: no weight looks at it, for the mask hides it."""
+    """Ids and mask [B, T]. The padding, token 0, is masked."""
     width = max(map(len, rows))
     ids = torch.zeros(len(rows), width, dtype=torch.long)
     mask = torch.zeros(len(rows), width, dtype=torch.long)
@@ -166,22 +170,16 @@ def _padded(rows: Sequence[tuple[int, ...]], device: torch.device) -> tuple[Tens
     return ids.to(device), mask.to(device)
 
 
-_REMEMBERED = 1 << 16
-"""Texts whose tokens are kept: a run reads each of its newest ones many times."""
-
-_COUNTED_FROM_PADDING = ("camembert", "roberta", "xlm-roberta")
-
-
 def encoder_of(
-    job: Job, policy_tokenizer: Any, told: Mapping[str, Any] | None, seed: int
+    job: Job, policy_tokenizer: Any, settings: Mapping[str, Any] | None, seed: int
 ) -> EncoderReader | None:
-    """The reader of a job's `encoder`, where it has one, by what its config says of it. Raises
-    FatalError for an encoder that cannot read so."""
-    if told is None:
+    """The reader of a job's input `encoder` by the settings of its config; None where it has none.
+    Raises FatalError for an encoder that these settings do not fit."""
+    if settings is None:
         return None
     try:
         return load_encoder(
-            job.input("encoder"), policy_tokenizer, told["pool"], told["max_length"], seed
+            job.input("encoder"), policy_tokenizer, settings["pool"], settings["max_length"], seed
         )
     except ValueError as error:
         raise FatalError(str(error)) from error
@@ -190,9 +188,10 @@ def encoder_of(
 def load_encoder(
     folder: Path, policy_tokenizer: Any, pool: Pool, longest: int, seed: int
 ) -> EncoderReader:
-    """An EncoderReader of a TextEncoder's folder, in float32 and without dropout. Weights that the
-    folder lacks, as most lack those of the pooler, follow from `seed`. Raises ValueError for an
-    encoder without the pooler that is asked for, or that cannot read so many tokens."""
+    """The EncoderReader of a TextEncoder's folder, in float32 and without dropout. Weights that the
+    folder lacks (most lack those of the pooler) are drawn from `seed`. Raises ValueError where
+    `pool` needs a pooler that is missing, and where the encoder's texts are shorter than `longest`
+    tokens."""
     from transformers import AutoModel, AutoTokenizer
 
     torch.manual_seed(seed)
@@ -204,7 +203,7 @@ def load_encoder(
 def untrained_encoder(
     folder: Path, policy_tokenizer: Any, pool: Pool, longest: int
 ) -> EncoderReader:
-    """The same of a folder without weights, which are random here: a run has them trained, in its
+    """The same of a folder without weights, which are random here: the trained ones are in a run's
     critic. Raises ValueError as `load_encoder` does, OSError for a folder that has no encoder."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -215,7 +214,7 @@ def untrained_encoder(
 
 
 def write_encoder(source: Path, target: Path) -> None:
-    """What `untrained_encoder` needs of an encoder's folder: its shape, and its tokenizer."""
+    """Copy what `untrained_encoder` needs: the configuration and the tokenizer."""
     target.mkdir()
     for path in (source / "config.json", *companion_files(source)):
         shutil.copyfile(path, target / path.name)
@@ -229,10 +228,9 @@ def _reader(
         raise ValueError(
             f"a {encoder.config.model_type} has no pooler; set `critic.pool` to first or mean"
         )
-    # RoBERTa counts its positions from behind that of the padding.
     first = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
     places = int(getattr(encoder.config, "max_position_embeddings", longest))
-    if encoder.config.model_type in _COUNTED_FROM_PADDING and first is not None:
+    if encoder.config.model_type in _POSITIONS_AFTER_PADDING and first is not None:
         places -= first + 1
     room = min(int(tokenizer.model_max_length), places)
     if longest > room:
@@ -244,16 +242,16 @@ def _reader(
 
 
 def translation(policy_tokenizer: Any, tokenizer: Any, longest: int) -> Translate:
-    """From the tokens of one into at most `longest` of the other, the last ones, for the newest say
-    most; its own marks at the ends stay."""
+    """From the policy's tokens to at most `longest` of the encoder's. The beginning is cut off, for
+    the newest words matter most; the encoder's own special tokens stay."""
     tokenizer.truncation_side = "left"
 
-    @lru_cache(maxsize=_REMEMBERED)
+    @lru_cache(maxsize=_CACHED)
     def translate(ids: tuple[int, ...]) -> tuple[int, ...]:
         text = policy_tokenizer.decode(
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        found: list[int] = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
-        return tuple(found)
+        encoded: list[int] = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
+        return tuple(encoded)
 
     return translate

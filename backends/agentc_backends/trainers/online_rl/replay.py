@@ -1,8 +1,8 @@
-"""What was said and what came of it, to be learnt from again; and the numbers that all chance is
-made of.
+"""Episodes to learn from: the replay buffer, their rows in a file, and recorded trajectories.
 
-No generator is kept: a draw is a function of the run's seed, what it is for, iteration and step,
-so a run that goes on after a kill draws what it would have drawn.
+A row stores the tokens of a turn's prompt as what it adds to the prompt before, so that it grows
+with the episode and not with its square. No random generator has a state: each draw is a function
+of the run's seed, its purpose, iteration and step, so a resumed run draws what it would have drawn.
 """
 
 from __future__ import annotations
@@ -23,11 +23,19 @@ from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, whole_t
 from agentc_backends.trainers.online_rl.sampling import TurnTokens
 
 Purpose: TypeAlias = Literal["act", "evaluate", "value", "actor", "replay", "imitate"]
+RewardKind: TypeAlias = Literal["sum", "terminal", "latest", "max"]
+"""How the rewards of steps make an episode's."""
+TOKENS = "turn_tokens"
+"""Of a row: for each turn `kept` (the number of tokens shared with the prompt before), `added`
+after them, `reply`, and whether that was `cut` at its limit."""
+EARNED = "turn_rewards"
+"""Of a row: the reward of each turn; their sum is the episode's."""
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeTurn:
-    """One reply of an episode, behind its state: mostly a prefix of one text for all turns."""
+    """A reply of an episode and the state before it, mostly a prefix of one text for all turns."""
 
     state: TextPrefix
     reply: Text
@@ -36,8 +44,8 @@ class EpisodeTurn:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """An episode. Where a limit cut it and there is a value in what would have followed, that is
-    `state_after`."""
+    """An episode. Where a limit cut it, `state_after` may be the state from which it would have
+    continued, whose value counts."""
 
     turns: tuple[EpisodeTurn, ...]
     state_after: TextPrefix | None = None
@@ -50,7 +58,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A tuple of the upper level, where an action is a reply. `following` is None where the
+    """A transition of the upper level, where an action is a reply. `following` is None where the
     episode ended."""
 
     state: TextPrefix
@@ -61,11 +69,10 @@ class Utterance:
 
 
 class ReplayBuffer:
-    """The newest `episodes` episodes, at most `capacity` utterances of them; oldest out first. A
-    limit that is None is none.
+    """The newest `episodes` episodes, at most `capacity` utterances of them; None is no limit.
 
-    `by` says what is drawn: utterances one by one, or whole episodes until there are as many
-    utterances as were asked for or more. Of these a causal critic reads all states in one pass.
+    `by` is the unit that is drawn: single utterances, or whole episodes until there are at least as
+    many utterances as requested. A causal critic reads all states of an episode in one pass.
     """
 
     def __init__(
@@ -86,7 +93,7 @@ class ReplayBuffer:
 
     @property
     def episodes(self) -> Sequence[Episode]:
-        """Those that are kept, oldest first."""
+        """Those in the buffer, oldest first."""
         return self._kept
 
     @property
@@ -95,18 +102,18 @@ class ReplayBuffer:
         return self._fresh
 
     def add(self, played: Sequence[Episode]) -> None:
-        """In the order in which they count, whatever order they ended in."""
+        """Add the episodes of an iteration, in their order of number."""
         self._fresh = played
         self._kept += played
         if self._episodes is not None:
             self._kept = self._kept[-self._episodes :]
-        found = [each for one in self._kept for each in utterances(one, self._discount)]
-        self._utterances = found
+        rows = [row for episode in self._kept for row in utterances(episode, self._discount)]
+        self._utterances = rows
         if self._capacity is None:
             return
-        self._utterances = found[-self._capacity :]
+        self._utterances = rows[-self._capacity :]
         if self._by == "episodes":
-            dropped, excess = 0, len(found) - self._capacity
+            dropped, excess = 0, len(rows) - self._capacity
             while excess > 0:
                 excess -= len(self._kept[dropped].turns)
                 dropped += 1
@@ -115,20 +122,20 @@ class ReplayBuffer:
     def draw(
         self, number: int, key: int, among: Sequence[Episode] | None = None
     ) -> list[Utterance]:
-        """So many, evenly and with replacement, of all that is kept or of some episodes. Raises
-        ValueError where there is none."""
-        chance = numpy.random.Generator(numpy.random.Philox(key=key))
+        """`number` utterances, uniformly and with replacement, from the buffer or from the episodes
+        `among`. Raises ValueError where there is none."""
+        generator = numpy.random.Generator(numpy.random.Philox(key=key))
         if self._by == "utterances":
             rows = self._utterances
             if among is not None:
-                rows = [row for one in among for row in utterances(one, self._discount)]
+                rows = [row for episode in among for row in utterances(episode, self._discount)]
             _require(rows)
-            return [rows[place] for place in chance.integers(0, len(rows), number)]
-        whole_text = [one for one in (self._kept if among is None else among) if one.turns]
-        _require(whole_text)
+            return [rows[place] for place in generator.integers(0, len(rows), number)]
+        episodes = [each for each in (self._kept if among is None else among) if each.turns]
+        _require(episodes)
         drawn: list[Utterance] = []
         while len(drawn) < number:
-            drawn += utterances(whole_text[chance.integers(0, len(whole_text))], self._discount)
+            drawn += utterances(episodes[generator.integers(0, len(episodes))], self._discount)
         return drawn
 
 
@@ -137,71 +144,65 @@ def _require(rows: Sequence[object]) -> None:
         raise ValueError("nothing was played yet")
 
 
-def utterances(played: Episode, discount: float) -> Iterator[Utterance]:
-    """Of an episode, in its order."""
-    worth = to_go([turn.reward for turn in played.turns], discount)
-    followers = [*(turn.state for turn in played.turns[1:]), played.state_after]
-    for number, turn in enumerate(played.turns):
+def utterances(episode: Episode, discount: float) -> Iterator[Utterance]:
+    """The transitions of an episode, in its order."""
+    returns = to_go([turn.reward for turn in episode.turns], discount)
+    following = [*(turn.state for turn in episode.turns[1:]), episode.state_after]
+    for number, turn in enumerate(episode.turns):
         yield Utterance(
             state=turn.state,
             reply=whole_text(turn.reply),
             reward=turn.reward,
-            following=followers[number],
-            to_go=worth[number],
+            following=following[number],
+            to_go=returns[number],
         )
 
 
 def key_of(seed: int, purpose: Purpose, iteration: int, *places: int) -> int:
-    """63 bits that are the same for the same names and as good as independent for others."""
+    """63 bits, equal for equal arguments and independent for others."""
     name = "/".join(map(str, (seed, purpose, iteration, *places)))
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
 
 
-TOKENS = "turn_tokens"
-"""Of a row: for each turn `kept` (so many tokens of the prompt before), `added` behind them,
-`reply`, and whether that was `cut` at its limit."""
-EARNED = "turn_rewards"
-"""Of a row: what each turn earned; their sum is the episode's reward."""
-
-
-def with_turns(row: Mapping[str, Any], said: Sequence[TurnTokens], kind: str) -> dict[str, Any]:
-    """A row of trajectories with its turns. Raises ValueError where turns and tokens do not go
-    together."""
-    if len(said) != row["turns"]:
-        raise ValueError(f"{row['id']}: {row['turns']} turns, and tokens of {len(said)}")
-    return {**row, TOKENS: encode_turns(said), EARNED: turn_rewards(row, kind)}
+def with_turns(row: Mapping[str, Any], turns: Sequence[TurnTokens], kind: str) -> dict[str, Any]:
+    """A row of trajectories with the tokens and rewards of its turns. Raises ValueError where their
+    numbers differ."""
+    if len(turns) != row["turns"]:
+        raise ValueError(f"{row['id']}: {row['turns']} turns, and tokens of {len(turns)}")
+    return {**row, TOKENS: encode_turns(turns), EARNED: turn_rewards(row, kind)}
 
 
 def without_turns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of trajectories again: of what is only looked at, nothing is learnt."""
+    """The row of trajectories alone, for episodes of an evaluation."""
     return {name: value for name, value in row.items() if name not in (TOKENS, EARNED)}
 
 
-def encode_turns(said: Iterable[TurnTokens]) -> list[dict[str, Any]]:
-    """The turns of an episode, each prompt by what it adds."""
-    found: list[dict[str, Any]] = []
-    before: tuple[int, ...] = ()
-    for one in said:
-        kept = _common(before, one.prompt)
-        found.append({"kept": kept, "added": one.prompt[kept:], "reply": one.reply, "cut": one.cut})
-        before = one.prompt
-    return found
-
-
-def decode_turns(turns: Iterable[Mapping[str, Any]]) -> list[TurnTokens]:
-    """The turns again."""
-    found: list[TurnTokens] = []
+def encode_turns(turns: Iterable[TurnTokens]) -> list[dict[str, Any]]:
+    """The turns of an episode for a row, each prompt as what it adds."""
+    encoded: list[dict[str, Any]] = []
     before: tuple[int, ...] = ()
     for turn in turns:
+        kept = _common_length(before, turn.prompt)
+        added = turn.prompt[kept:]
+        encoded.append({"kept": kept, "added": added, "reply": turn.reply, "cut": turn.cut})
+        before = turn.prompt
+    return encoded
+
+
+def decode_turns(encoded: Iterable[Mapping[str, Any]]) -> list[TurnTokens]:
+    """The turns of a row."""
+    turns: list[TurnTokens] = []
+    before: tuple[int, ...] = ()
+    for turn in encoded:
         before = (*before[: turn["kept"]], *turn["added"])
-        found.append(TurnTokens(before, tuple(turn["reply"]), turn["cut"]))
-    return found
+        turns.append(TurnTokens(before, tuple(turn["reply"]), turn["cut"]))
+    return turns
 
 
 def turn_rewards(row: Mapping[str, Any], kind: str) -> list[float]:
-    """What each turn of an episode earned, so that they sum to the episode's reward. Rewards of
-    steps that only say how things stand (`latest`, `max`) count by what they change; one that
-    comes at the end alone (`terminal`) is the last turn's."""
+    """The reward of each turn; they sum to the episode's. Where rewards of steps are the score so
+    far (`latest`, `max`), a turn's is the change of it; with `terminal` the last turn has all of
+    the episode's reward."""
     steps: list[float] = row["rewards"]
     match kind:
         case "sum":
@@ -209,55 +210,52 @@ def turn_rewards(row: Mapping[str, Any], kind: str) -> list[float]:
         case "terminal":
             earned = [0.0] * len(steps)
         case _:
-            earned, stood = [], 0.0
+            earned, score = [], 0.0
             for step in steps:
-                now = max(stood, step) if kind == "max" else step
-                earned.append(now - stood)
-                stood = now
+                now = max(score, step) if kind == "max" else step
+                earned.append(now - score)
+                score = now
     if earned:  # a reply that ends the episode may have cost more than its step
         earned[-1] += row["reward"] - sum(earned)
     return earned
 
 
 def episode_of_row(row: Mapping[str, Any]) -> Episode:
-    """The episode of a row."""
-    said = decode_turns(row[TOKENS])
-    texts = _states([one.prompt for one in said])
-    turns = zip(texts, said, row[EARNED], strict=True)
+    """The episode of a row with turns."""
+    turns = decode_turns(row[TOKENS])
+    states = _states([turn.prompt for turn in turns])
     return Episode(
-        tuple(EpisodeTurn(state, Text(one.reply), earned) for state, one, earned in turns)
+        tuple(
+            EpisodeTurn(state, Text(turn.reply), reward)
+            for state, turn, reward in zip(states, turns, row[EARNED], strict=True)
+        )
     )
 
 
 def _states(prompts: Sequence[tuple[int, ...]]) -> list[TextPrefix]:
-    """States as prefixes of one text as far as they are: from the end on, each that the one after
-    it goes on from is read with it."""
-    found: list[TextPrefix] = []
+    """Prompts as prefixes of as few texts as possible: from the last one on, a prompt that the next
+    one begins with is a prefix of that one's text."""
+    states: list[TextPrefix] = []
     for prompt in reversed(prompts):
-        text = found[-1].text if found else None
+        text = states[-1].text if states else None
         if text is None or text.ids[: len(prompt)] != prompt:
             text = Text(prompt)
-        found.append(TextPrefix(text, len(prompt)))
-    return found[::-1]
+        states.append(TextPrefix(text, len(prompt)))
+    return states[::-1]
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
     length = min(len(one), len(other))
     if one[:length] == other[:length]:
         return length
     return next(place for place in range(length) if one[place] != other[place])
 
 
-Row: TypeAlias = Mapping[str, Any]
-RewardKind: TypeAlias = Literal["sum", "terminal", "latest", "max"]
-_CLOSE = 1e-6
-
-
 @dataclass(slots=True)
 class Recording:
-    """The rows that are learnt from, and how many episodes were not: those that ended in an error,
-    those whose policy had forgotten turns (which of them it saw at which turn is not recorded), and
-    those without a reply, or with one of no token."""
+    """The rows to learn from, and the numbers of episodes that are left out: those that ended in an
+    error, those whose policy no longer saw some turns (at which turn is not recorded), and those
+    with no reply or an empty one."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     errors_left_out: int = 0
@@ -266,35 +264,38 @@ class Recording:
 
 
 def tokenise_episodes(
-    rows: Sequence[Row], encoder: Encoder, kind: RewardKind, context: int
+    rows: Sequence[Mapping[str, Any]], encoder: Encoder, kind: RewardKind, context: int
 ) -> Recording:
-    """The turns of all rows, in their order. `kind` says how rewards of steps make an episode's.
-    Raises FatalError where they do not make it so, for a turn that is longer than the model's
-    `context`, and where no episode is left; FormatError for what the chat format cannot express."""
-    found = Recording()
+    """Rows of trajectories with turns, as an online run writes them. Texts are tokenised as in
+    supervised training, each reply after the prompt that its policy saw.
+
+    Raises FatalError where the rewards of steps do not make the episode's by `kind`, where a turn
+    is longer than the model's `context`, and where no episode is left; FormatError for what the
+    chat format cannot express.
+    """
+    recording = Recording()
     for row in rows:
         if row["end"] == "error":
-            found.errors_left_out += 1
+            recording.errors_left_out += 1
         elif row.get("forgotten"):
-            found.forgotten_left_out += 1
+            recording.forgotten_left_out += 1
         else:
-            said = _turn_tokens(row, encoder)
-            if not said or not all(one.reply for one in said):
-                found.wordless_left_out += 1
+            turns = _turn_tokens(row, encoder)
+            if not turns or not all(turn.reply for turn in turns):
+                recording.wordless_left_out += 1
                 continue
-            _check(row, said, kind, context)
-            found.rows.append(with_turns(row, said, kind))
-    if not found.rows:
+            _check_row(row, turns, kind, context)
+            recording.rows.append(with_turns(row, turns, kind))
+    if not recording.rows:
         raise FatalError(
-            f"no episode to learn from: of {len(rows)}, {found.errors_left_out} ended in an "
-            f"infrastructure error, {found.forgotten_left_out} had turns that their policy no "
-            f"longer saw, and {found.wordless_left_out} hold no reply, or an empty one"
+            f"no episode to learn from: of {len(rows)}, {recording.errors_left_out} ended in an "
+            f"infrastructure error, {recording.forgotten_left_out} had turns that their policy no "
+            f"longer saw, and {recording.wordless_left_out} hold no reply, or an empty one"
         )
-    return found
+    return recording
 
 
-def _turn_tokens(row: Row, encoder: Encoder) -> list[TurnTokens]:
-    """Prompt and reply of each turn, in tokens."""
+def _turn_tokens(row: Mapping[str, Any], encoder: Encoder) -> list[TurnTokens]:
     found = []
     for messages, turns in split_by_turns(row, trained_turns(row, "after_prompt")):
         rows = encoder.encode_turns(messages, turns)
@@ -311,21 +312,23 @@ def _turn_tokens(row: Row, encoder: Encoder) -> list[TurnTokens]:
     return found
 
 
-def _check(row: Row, said: Sequence[TurnTokens], kind: RewardKind, context: int) -> None:
-    longest = max(len(one.prompt) + len(one.reply) for one in said)
+def _check_row(
+    row: Mapping[str, Any], turns: Sequence[TurnTokens], kind: RewardKind, context: int
+) -> None:
+    longest = max(len(turn.prompt) + len(turn.reply) for turn in turns)
     if longest > context:
         raise FatalError(
             f"a turn of episode {row['id']} has {longest} tokens with its prompt, and the model "
             f"reads {context}; take a model with a longer context, or shorter episodes"
         )
     rewards = row["rewards"]
-    # A reply without an action may have cost what no step says.
+    # A reply without an action may have a cost that is in no step's reward.
     if row["invalid"] or not rewards:
         return
-    whole = {"sum": math.fsum(rewards), "max": max(rewards)}.get(kind, rewards[-1])
-    if not math.isclose(whole, row["reward"], abs_tol=_CLOSE):
+    total = {"sum": math.fsum(rewards), "max": max(rewards)}.get(kind, rewards[-1])
+    if not math.isclose(total, row["reward"], abs_tol=_TOLERANCE):
         raise FatalError(
             f"the reward of episode {row['id']} is {row['reward']:g}, and by `rewards: {kind}` its "
-            f"turns make it {whole:g}; set `rewards` to what its environment does "
+            f"turns make it {total:g}; set `rewards` to what its environment does "
             "(sum, terminal, latest or max)"
         )

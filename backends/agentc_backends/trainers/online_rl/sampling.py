@@ -1,7 +1,9 @@
-"""Replies of a model that is being trained, from the embedded server's engine in this process.
+"""Replies of a model in training, by the embedded server's engine in this process: of prompts
+(`Sampler`), and as the policy of episodes (`LivePolicy`), which a rollout calls like a server.
 
-What a reply is follows from weights, prompt and key alone, not from who is in the batch beside it:
-a run that is resumed draws the same ones. Neighbour: `actor_step.py`, which changes the weights.
+A reply depends on the weights, the prompt and the key only, not on the rest of the batch, so a
+resumed run draws the same replies, and the embedded server would give them too: an episode here is
+one of an `evaluate` stage.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ _TRAINED = "sdpa"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
-    """How replies are drawn: `temperature` 0 takes the likeliest token; a reply ends with one of
-    `ends`, which it keeps, where `finished` says so of its tokens, or is cut at `max_tokens`."""
+    """How replies are drawn. `temperature` 0 is greedy. A reply ends with one of `ends`, which is
+    part of it, where `finished` is true of its tokens, or at `max_tokens`, where it is cut."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -42,7 +44,7 @@ class Decode:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A reply's tokens; `cut` where the limit ended it."""
+    """A reply's tokens; `cut` where a limit ended it."""
 
     ids: tuple[int, ...]
     cut: bool
@@ -50,8 +52,8 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class DrawRequest:
-    """A prompt and the key of its noise: (seed, choice). `room` is how many tokens its reply may
-    have, where that is less than for others."""
+    """A prompt and the key of its noise: (seed, choice). `room` is a lower limit for the tokens of
+    this reply."""
 
     prompt: Sequence[int]
     key: tuple[int, int]
@@ -59,35 +61,36 @@ class DrawRequest:
 
 
 class DrawSteps:
-    """Replies under way, a token at a time; more may begin between two steps. Made by `Sampler`."""
+    """Draws replies a token at a time; requests may be added between two steps. Created by
+    `Sampler`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._coming: list[EngineRequest] = []
+        self._new: list[Ongoing] = []
 
-    def begin(self, asked: DrawRequest, decode: Decode, done: Callable[[Sampled], None]) -> None:
-        """`done` is called by a step."""
-        self._coming.append(
-            EngineRequest(
-                prompt=numpy.array(asked.prompt, numpy.int32),
-                max_tokens=min(decode.max_tokens, asked.room or decode.max_tokens),
+    def begin(self, request: DrawRequest, decode: Decode, done: Callable[[Sampled], None]) -> None:
+        """Add a request; the step that ends its reply calls `done`."""
+        self._new.append(
+            Ongoing(
+                prompt=numpy.array(request.prompt, numpy.int32),
+                max_tokens=min(decode.max_tokens, request.room or decode.max_tokens),
                 done=lambda ended: done(Sampled(tuple(ended.tokens), not ended.ended)),
                 temperature=decode.temperature,
                 top_p=decode.top_p,
-                key=asked.key,
+                key=request.key,
                 ends=decode.ends,
                 finished=decode.finished,
             )
         )
 
     def advance(self) -> bool:
-        """A step of all of them; whether any are left."""
-        coming, self._coming = self._coming, []
-        return self._engine.advance(coming)
+        """One token of every reply; whether any are unfinished."""
+        new, self._new = self._new, []
+        return self._engine.advance(new)
 
 
 class Sampler:
-    """Draws from a model in float32 on the CPU. Between two draws its weights may change."""
+    """Draws from a model in float32 on the CPU, whose weights may change between two draws."""
 
     def __init__(self, model: Any, limits: EngineLimits | None = None) -> None:
         """Raises UnsupportedModelError for a model that ragged batches do not compute."""
@@ -97,26 +100,27 @@ class Sampler:
             self._geometry = use_ragged_attention(model)
         model.set_attn_implementation(_TRAINED)
 
-    def draw(self, asked: Sequence[DrawRequest], decode: Decode) -> list[Sampled]:
-        """A reply for each prompt, in their order."""
-        found: dict[int, Sampled] = {}
+    def draw(self, requests: Sequence[DrawRequest], decode: Decode) -> list[Sampled]:
+        """A reply for each request, in their order."""
+        replies: dict[int, Sampled] = {}
         with self.drawing() as steps:
-            for number, one in enumerate(asked):
-                steps.begin(one, decode, partial(found.__setitem__, number))
+            for number, request in enumerate(requests):
+                steps.begin(request, decode, partial(replies.__setitem__, number))
             while steps.advance():
                 pass
-        return [found[number] for number in range(len(asked))]
+        return [replies[number] for number in range(len(requests))]
 
     @contextmanager
     def drawing(self) -> Iterator[DrawSteps]:
-        """Steps with the weights of now, which nobody may change inside of the block: what prompts
-        share is computed once in it. A new engine for each, so no prefix outlives its weights."""
+        """Steps with the present weights, which must not change inside the block: prefixes that
+        prompts share are computed once. Each block has its own engine, so that no cached prefix
+        outlives its weights."""
         with self._serving():
             yield DrawSteps(Engine(self._checkpoint(), self._limits, self._context()))
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
-        """The model under the engine's attention, and without dropout."""
+        """The model with the engine's attention and without dropout."""
         training = self._model.training
         self._model.eval()
         self._model.set_attn_implementation(ATTENTION_NAME)
@@ -144,7 +148,8 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class TurnTokens:
-    """One reply as the policy gave it, in tokens: what is trained is what was drawn."""
+    """A turn in the tokens that were drawn, which are those that are trained; `cut` where a limit
+    ended the reply."""
 
     prompt: tuple[int, ...]
     reply: tuple[int, ...]
@@ -153,9 +158,10 @@ class TurnTokens:
 
 @dataclass(slots=True)
 class LivePolicy:
-    """Answers conversations while `acting` is entered. `said` has each episode's replies in order,
-    by the name that it gave as affinity. `context` is the model's, in tokens. With a `choice` each
-    reply is that one's of several, which are drawn as the server draws a request's choices."""
+    """Replies to conversations inside `acting`, drawing for all episodes together, a token of each
+    at a time. `turns` are each episode's in order, by its `affinity`. `context` is the model's, in
+    tokens. With a `choice`, several candidates are drawn, as the server draws a request's choices,
+    and it picks one."""
 
     sampler: Sampler
     chat: ChatText
@@ -164,9 +170,9 @@ class LivePolicy:
     context: int
     stops: tuple[str, ...] = ()
     choice: BestOf | None = None
-    said: dict[str, list[TurnTokens]] = field(default_factory=dict)
+    turns: dict[str, list[TurnTokens]] = field(default_factory=dict)
     _waiting: list[tuple[DrawRequest, asyncio.Future[Sampled]]] = field(default_factory=list)
-    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _requested: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         if self.stops:
@@ -180,30 +186,30 @@ class LivePolicy:
         room = self.context - len(prompt)
         if room <= 0:
             raise ContextOverflowError(f"{len(prompt)} tokens, of {self.context} of the model")
-        drawn = await self._drawn(prompt, seed, room)
-        self.said.setdefault(affinity, []).append(TurnTokens(tuple(prompt), drawn.ids, drawn.cut))
+        drawn = await self._draw_reply(prompt, seed, room)
+        self.turns.setdefault(affinity, []).append(TurnTokens(tuple(prompt), drawn.ids, drawn.cut))
         text = decode(self.tokenizer, drawn.ids, special=False)
         text, stopped = before_stops(text, self.stops)
         stop = "length" if drawn.cut and not stopped else "stop"
         cut = is_cut_by_context(stop, len(drawn.ids), self.decode.max_tokens)
         return Reply(text.strip(), stop, len(prompt), len(drawn.ids), drawn.ids, cut_by_context=cut)
 
-    async def _drawn(self, prompt: Sequence[int], seed: int, room: int) -> Sampled:
+    async def _draw_reply(self, prompt: Sequence[int], seed: int, room: int) -> Sampled:
         candidates = 1 if self.choice is None else self.choice.candidates
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Sampled]] = []
         for number in range(candidates):
             futures.append(loop.create_future())
             self._waiting.append((DrawRequest(prompt, (seed, number), room), futures[-1]))
-        self._asked.set()
+        self._requested.set()
         drawn = await asyncio.gather(*futures)
         if self.choice is None:
             return drawn[0]
-        return drawn[self.choice.pick(prompt, [each.ids for each in drawn])]
+        return drawn[self.choice.pick(prompt, [reply.ids for reply in drawn])]
 
     @asynccontextmanager
     async def acting(self) -> AsyncIterator[None]:
-        """Draws what is asked for inside of the block."""
+        """Draw what is requested inside the block."""
         task = asyncio.create_task(self._serve())
         try:
             yield
@@ -214,39 +220,39 @@ class LivePolicy:
 
     async def _serve(self) -> None:
         while True:
-            await self._asked.wait()
-            under_way: set[asyncio.Future[Sampled]] = set()
+            await self._requested.wait()
+            pending: set[asyncio.Future[Sampled]] = set()
             try:
-                await self._draw(under_way)
-            except Exception as error:  # as no memory: whoever waits is told, others may come
-                self._asked.clear()
+                await self._draw(pending)
+            except Exception as error:  # such as no memory: it fails these requests, not later ones
+                self._requested.clear()
                 waiting, self._waiting = self._waiting, []
-                for future in [*under_way, *(each for _, each in waiting)]:
+                for future in [*pending, *(future for _, future in waiting)]:
                     if not future.done():
                         future.set_exception(error)
 
-    async def _draw(self, under_way: set[asyncio.Future[Sampled]]) -> None:
-        """Until cancelled. Who is drawn beside whom changes how long it takes, and no reply; so an
-        episode that has its reply goes on, and comes with the next, while others are drawn."""
+    async def _draw(self, pending: set[asyncio.Future[Sampled]]) -> None:
+        """Draw until cancelled. The batch does not change replies, so an episode that has its reply
+        continues, and adds its next request, while the others' replies are drawn."""
         with self.sampler.drawing() as steps:
             while True:
-                # Every episode that can go on comes to its next reply first.
+                # Let every episode that can continue make its next request.
                 before = -1
                 while before < len(self._waiting):
                     before = len(self._waiting)
                     await asyncio.sleep(0)
                 waiting, self._waiting = self._waiting, []
-                self._asked.clear()
-                under_way.update(future for _, future in waiting)  # whom an error is told
+                self._requested.clear()
+                pending.update(future for _, future in waiting)
                 for request, future in waiting:
-                    steps.begin(request, self.decode, partial(_give, under_way, future))
+                    steps.begin(request, self.decode, partial(_deliver, pending, future))
                 if not steps.advance():
-                    await self._asked.wait()
+                    await self._requested.wait()
 
 
-def _give(
-    under_way: set[asyncio.Future[Sampled]], future: asyncio.Future[Sampled], drawn: Sampled
+def _deliver(
+    pending: set[asyncio.Future[Sampled]], future: asyncio.Future[Sampled], drawn: Sampled
 ) -> None:
-    under_way.remove(future)
+    pending.remove(future)
     if not future.done():  # its episode may have been cancelled
         future.set_result(drawn)

@@ -1,8 +1,9 @@
-"""The state of a run in the job's work folder, so that it goes on where it was cut off.
+"""What a run resumes from: its state and its rows in the job's work folder, or an earlier run.
 
-Weights and moments as safetensors, nothing pickled; `state.json` names the next phase. A state is
-written beside the one before it and becomes the newest by its mark (`common/checkpoints.py`).
-Everything else follows from the run's seed and from the episodes' file.
+A state is weights and moments as safetensors, nothing pickled, and `state.json` with the next
+phase. It becomes the newest when it is marked complete (`common/checkpoints.py`). All else follows
+from the run's seed and the episodes. Since all draws depend on the number of the iteration, 150
+iterations and 150 that continue them publish the bytes of 300.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole
 from agentc_backends.trainers.online_rl.learning import Learner
 
 STATE = "state"
-"""The folder of an artifact that has a learner whole."""
+"""The folder of an artifact that holds the learner."""
+EPISODES, EVALUATIONS, CURVE = "episodes.jsonl", "evaluations.jsonl", "curve.jsonl"
 _STATES = "state-"
 _STATE = "state.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """What comes next: a phase of an iteration (from 0). `row` is what the iteration's row of the
-    curve has so far."""
+    """The next phase, by iteration (from 0) and number. `row` is what the iteration's row of the
+    curve holds so far."""
 
     iteration: int = 0
     phase: int = 0
@@ -44,7 +46,7 @@ class RunPlace:
 
 
 def save_state(folder: Path, learner: Learner, place: RunPlace) -> None:
-    """Write the state; the one before it goes when this one is whole."""
+    """Write the state, then delete the one before it."""
     newest = newest_whole(folder, f"{_STATES}*")
     target = folder / f"{_STATES}{1 + (0 if newest is None else step_of(newest))}"
     write_learner(target, learner)
@@ -55,7 +57,7 @@ def save_state(folder: Path, learner: Learner, place: RunPlace) -> None:
 
 
 def write_learner(target: Path, learner: Learner) -> None:
-    """All weights and moments into a new folder."""
+    """Write all weights and moments into a new folder."""
     target.mkdir(parents=True)
     for name, module in learner.modules.items():
         save_file(_weights(module), target / f"{name}.safetensors")
@@ -64,7 +66,7 @@ def write_learner(target: Path, learner: Learner) -> None:
 
 
 def read_learner(folder: Path, learner: Learner) -> None:
-    """Put them into a learner of the same shape. Raises FatalError for another one."""
+    """Load them into a learner of the same shape. Raises FatalError for one of another shape."""
     try:
         for name, module in learner.modules.items():
             load_weights(module, load_file(folder / f"{name}.safetensors"))
@@ -75,7 +77,7 @@ def read_learner(folder: Path, learner: Learner) -> None:
 
 
 def load_state(folder: Path, learner: Learner) -> RunPlace | None:
-    """Put the newest state into the learner and say what comes next; None where there is none."""
+    """Load the newest state into the learner and return the next phase; None without a state."""
     newest = newest_whole(folder, f"{_STATES}*")
     if newest is None:
         return None
@@ -84,43 +86,43 @@ def load_state(folder: Path, learner: Learner) -> RunPlace | None:
 
 
 def _weights(module: nn.Module) -> dict[str, Tensor]:
-    # Parameters that are tied have one name here, and all of them follow it.
+    # Tied parameters have one name here.
     return {name: each.detach().contiguous() for name, each in module.named_parameters()}
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Raises KeyError for one that is missing, RuntimeError for one of another shape."""
+    """Raises KeyError for a missing one, RuntimeError for one of another shape."""
     with torch.no_grad():
         for name, each in module.named_parameters():
             each.copy_(weights[name])
 
 
 def _moments(optimiser: Optimizer) -> dict[str, Tensor]:
-    """What Adam keeps of each parameter, by the parameter's number."""
-    kept = optimiser.state_dict()["state"]
+    """Adam's state of each parameter, by the parameter's number."""
+    state = optimiser.state_dict()["state"]
     return {
         f"{number}.{name}": value.detach().contiguous()
-        for number, entry in kept.items()
+        for number, entry in state.items()
         for name, value in entry.items()
-    } or {"nothing": torch.zeros(1)}  # before the first step; a file has to hold something
+    } or {"nothing": torch.zeros(1)}  # before the first step: a file needs a tensor
 
 
 def _load_moments(optimiser: Optimizer, moments: Mapping[str, Tensor]) -> None:
-    whole = optimiser.state_dict()
+    complete = optimiser.state_dict()
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in moments.items():
         number, _, name = key.partition(".")
         if name:
             state.setdefault(int(number), {})[name] = value
-    whole["state"] = state
-    optimiser.load_state_dict(whole)
+    complete["state"] = state
+    optimiser.load_state_dict(complete)
 
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """Where a run begins: at the first iteration, or behind the `played` rows of each one of the
-    run that it goes on from, whose curve ends with the row `last`. A run that plays nothing begins
-    behind all that it learns from."""
+    """Where a run starts: at the first iteration, or after an earlier run, whose iterations have
+    the `played` rows of episodes and whose curve ends with the row `last`. For offline RL, `played`
+    are the recorded episodes."""
 
     iteration: int = 0
     played: Iterable[Sequence[Mapping[str, Any]]] = ()
@@ -128,27 +130,27 @@ class RunStart:
 
 
 class RunFiles:
-    """`open` it at the place that the run goes on from: rows of what comes after are dropped, since
-    on some machines they would not come out the same again. Those of the phase that comes next are
-    kept: they are of the policy that plays it."""
+    """The rows of episodes and evaluations and the curve, in the work folder. `open` drops rows
+    after the place that the run resumes from, since another machine may repeat them differently;
+    rows of the next phase itself are kept, for they are of the policy that plays it."""
 
     def __init__(self, folder: Path, episodes: int) -> None:
         self._folder, self._number = folder, episodes
         self._journals: dict[str, Journal] = {}
         self.first = 0
-        """The first iteration of this run; there are earlier ones where it goes on from another."""
+        """The first iteration of this run, after those of an earlier one."""
         self.last: Mapping[str, Any] = {}
-        """The newest row of the curve, or of the one before it; {} before the first."""
+        """The newest row of the curve or of the earlier run's; {} before the first."""
 
     def open(self, place: RunPlace, first: int, before: Mapping[str, Any]) -> None:
         """To be called once. `first` is the run's first iteration, `before` the last row of the
-        curve that it goes on from."""
+        earlier run's curve."""
         self.first = first
         iteration = place.iteration
-        for name in (EPISODES_FILE, EVALUATIONS_FILE):
-            _keep(self._folder / name, lambda row: row["iteration"] <= iteration)
-        # A row of the curve is written when its iteration is over.
-        _keep(self._folder / CURVE_FILE, lambda row: row["iteration"] < iteration)
+        for name in (EPISODES, EVALUATIONS):
+            _filter_rows(self._folder / name, lambda row: row["iteration"] <= iteration)
+        # The curve's row of an iteration is written at the iteration's end.
+        _filter_rows(self._folder / CURVE, lambda row: row["iteration"] < iteration)
         self._journals = {
             EPISODES_FILE: Journal(
                 self._folder / EPISODES_FILE, ("iteration", "attempt")
@@ -157,24 +159,23 @@ class RunFiles:
                 self._folder / EVALUATIONS_FILE, ("iteration", "task_id", "attempt")
             ).__enter__(),
         }
-
         curve = self.curve()
         self.last = curve[-1] if curve else before
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Close the files."""
         for journal in self._journals.values():
             journal.__exit__(None, None, None)
 
     @property
     def played(self) -> Journal:
-        """Of training, one row an episode."""
-        return self._journals[EPISODES_FILE]
+        """Episodes of training, one row each."""
+        return self._journals[EPISODES]
 
     @property
     def evaluated(self) -> Journal:
-        """Of evaluations."""
-        return self._journals[EVALUATIONS_FILE]
+        """Episodes of evaluations."""
+        return self._journals[EVALUATIONS]
 
     def episodes_of(self, iteration: int) -> Sequence[Mapping[str, Any]]:
         """The rows of an iteration, in their order."""
@@ -187,22 +188,22 @@ class RunFiles:
         return list(each_row(path)) if path.exists() else []
 
     def add_to_curve(self, row: Mapping[str, Any]) -> None:
-        """Of an iteration that is over."""
+        """Append the row of a finished iteration."""
         self.last = row
         with (self._folder / CURVE_FILE).open("a", encoding="utf-8") as out:
             out.write(json.dumps(row, sort_keys=True) + "\n")
 
 
-def _keep(path: Path, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Drop the other rows, and what was being written when the job was cut off."""
+def _filter_rows(path: Path, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Drop other rows, and a line that was not written to its end."""
     if not path.exists():
         return
-    whole = path.with_suffix(".tmp")
-    write_rows(whole, (row for row in _whole_rows(path) if wanted(row)))
-    whole.replace(path)
+    filtered = path.with_suffix(".tmp")
+    write_rows(filtered, (row for row in _complete_rows(path) if wanted(row)))
+    filtered.replace(path)
 
 
-def _whole_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _complete_rows(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             if line.endswith("\n"):
@@ -210,8 +211,8 @@ def _whole_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def run_start(job: Job, learner: Learner) -> RunStart:
-    """Where the job's run begins, with the state of the run that it goes on from put into the
-    learner. Raises FatalError for a run without its state, or with that of another learner."""
+    """Where the job's run starts; the state of an earlier run is loaded into the learner. Raises
+    FatalError for a run without its state, or with that of another learner."""
     folders = job.inputs("start")
     if not folders:
         return RunStart()
@@ -221,9 +222,9 @@ def run_start(job: Job, learner: Learner) -> RunStart:
             "the run to go on from did not publish its state; run it with `publish_state: true`"
         )
     read_learner(folder / STATE, learner)
-    told = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    *_, last = each_row(folder / CURVE_FILE)
-    return RunStart(told["iterations"], _by_iteration(folder), last)
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    *_, last = each_row(folder / CURVE)
+    return RunStart(run["iterations"], _by_iteration(folder), last)
 
 
 def _by_iteration(folder: Path) -> Iterator[Sequence[Mapping[str, Any]]]:

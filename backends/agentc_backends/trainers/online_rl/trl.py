@@ -1,9 +1,9 @@
-"""GRPO and RLOO by TRL's own trainers: in each iteration one of them is run on exactly one
-generation batch, which is the iteration's episodes.
+"""GRPO and RLOO by TRL's own trainers, which take an iteration's episodes as one generation batch.
 
-TRL saves nothing here: its resume from the middle of a generation batch plays other episodes. The
-run is saved between phases, where all of a trainer's state is the policy and the moments of Adam.
-Neighbours: `episode_rows.py`, `trl_trainers.py`.
+An episode becomes one text with a mask; a token is trained only where the policy drew it, after the
+very tokens that it was shown. TRL saves nothing here, since its resume from the middle of a
+generation batch would play other episodes. The run is saved between phases, when the whole state of
+a trainer is the policy and the moments of Adam.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from agentc_backends.trainers.online_rl.replay import Episode, ReplayBuffer, key
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRow:
-    """The tokens of an episode, whether the policy drew each, and what the episode was worth.
-    `left_out` are the replies that later turns show in other tokens than those that were drawn
-    (a text can be cut into tokens in several ways): nothing of them is trained."""
+    """The tokens of an episode, whether the policy drew each, and the episode's return. `left_out`
+    counts the replies that later prompts contain in other tokens than were drawn (a text has
+    several tokenisations): they are not trained."""
 
     tokens: tuple[int, ...]
     drawn: tuple[bool, ...]
@@ -44,8 +44,8 @@ class EpisodeRow:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeBatch:
-    """Rows cut at one place for all, before which no token was drawn: prompts of one length need no
-    padding before them, where it would shift the positions of what follows."""
+    """Rows that are split at one place for all, before which no token was drawn: prompts of equal
+    length need no padding on their left, which would shift the positions of what follows."""
 
     prompts: list[list[int]]
     completions: list[list[int]]
@@ -53,7 +53,7 @@ class EpisodeBatch:
 
 
 def episode_row(played: Episode) -> EpisodeRow:
-    """Of one episode: what its last turn was shown, and its reply. One without turns is empty."""
+    """The last prompt of an episode and its reply; empty for an episode without turns."""
     if not played.turns:
         return EpisodeRow((), (), 0, played.total)
     last = played.turns[-1]
@@ -69,24 +69,24 @@ def episode_row(played: Episode) -> EpisodeRow:
 
 
 def episode_batch(rows: Sequence[EpisodeRow], filler: int) -> EpisodeBatch:
-    """All rows, in their order. One of which nothing was drawn is `filler` tokens that nothing is
-    learnt from: its worth counts in its group all the same."""
+    """All rows, in their order. A row without drawn tokens becomes `filler` tokens that are not
+    trained: its return still counts in its group."""
     place = min((row.drawn.index(True) for row in rows if any(row.drawn)), default=1)
-    nothing = (filler,) * (place + 1), (False,) * (place + 1)
-    whole = [(row.tokens, row.drawn) if any(row.drawn) else nothing for row in rows]
+    untrained = (filler,) * (place + 1), (False,) * (place + 1)
+    texts = [(row.tokens, row.drawn) if any(row.drawn) else untrained for row in rows]
     return EpisodeBatch(
-        prompts=[[*tokens[:place]] for tokens, _ in whole],
-        completions=[[*tokens[place:]] for tokens, _ in whole],
-        drawn=[[*map(int, drawn[place:])] for _, drawn in whole],
+        prompts=[[*tokens[:place]] for tokens, _ in texts],
+        completions=[[*tokens[place:]] for tokens, _ in texts],
+        drawn=[[*map(int, drawn[place:])] for _, drawn in texts],
     )
 
 
 Episodes = Callable[[int], EpisodeBatch]
-"""The episodes of an iteration; it is told how many rows TRL wants."""
+"""(the number of rows that TRL requests) -> the episodes of the iteration."""
 
 
 class EpisodeGroupTrainer(GRPOTrainer):  # type: ignore[misc]
-    """GRPOTrainer whose rollouts are these episodes."""
+    """GRPOTrainer whose rollouts, by TRL's own `rollout_func`, are these episodes."""
 
     def __init__(self, episodes: Episodes, **options: Any) -> None:
         def rollouts(prompts: list[Any], trainer: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class EpisodeGroupTrainer(GRPOTrainer):  # type: ignore[misc]
             return {
                 "prompt_ids": batch.prompts,
                 "completion_ids": batch.completions,
-                # TRL reads them with vLLM alone; it computes those of the model that trains.
+                # TRL reads them with vLLM only; it computes those of the model in training.
                 "logprobs": None,
                 "env_mask": batch.drawn,
             }
@@ -103,7 +103,9 @@ class EpisodeGroupTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 class EpisodeLeaveOneOutTrainer(RLOOTrainer):  # type: ignore[misc]
-    """RLOOTrainer on these episodes."""
+    """RLOOTrainer on these episodes. In TRL 1.16 it has no `rollout_func` and no mask: here the
+    episodes replace what was generated, and log-probabilities of tokens that the policy did not
+    draw are set to 0, so that TRL's sums over a completion are sums over its replies."""
 
     def __init__(self, episodes: Episodes, **options: Any) -> None:
         self._episodes = episodes
@@ -117,8 +119,8 @@ class EpisodeLeaveOneOutTrainer(RLOOTrainer):  # type: ignore[misc]
         return batch.prompts, batch.completions, [""] * len(prompts)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        made: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        return {**made, "drawn": self._drawn}  # TRL shuffles and cuts it as it does the others
+        batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        return {**batch, "drawn": self._drawn}  # shuffled and split by TRL like the other columns
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         self._drawn = inputs["drawn"]
@@ -140,17 +142,18 @@ _NUMBERS = {
     "clip_ratio/region_mean": "clipped",
     "frac_reward_zero_std": "groups_alike",
 }
-_OF_TOKENS = {"kl": "kl", "entropy": "entropy"}
-"""Of GRPO alone: RLOO's are means over all tokens of an episode, the environment's too."""
-_SET = ("bos_token_id", "eos_token_id", "pad_token_id", "use_cache")
-"""Of a model's config, what trainers set."""
+"""TRL's metrics, and their names in the curve."""
+_TOKEN_METRICS = {"kl": "kl", "entropy": "entropy"}
+"""GRPO only: RLOO's are means over all tokens of an episode, the environment's too."""
+_CHANGED = ("bos_token_id", "eos_token_id", "pad_token_id", "use_cache")
+"""The settings of a model's config that trainers change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPhase:
-    """How the policy learns from an iteration's `episodes`, each task's `group` side by side.
-    `updates` gradient steps, `minibatches` of them in one pass over the episodes. `scale_rewards`
-    and `loss_type` are GRPO's, `normalise_advantages` RLOO's."""
+    """How the policy learns from an iteration's `episodes`, in groups of `group` of one task:
+    `updates` gradient steps, `minibatches` of them in a pass over the episodes. `scale_rewards` and
+    `loss_type` are GRPO's, `normalise_advantages` is RLOO's."""
 
     algorithm: Algorithm
     episodes: int
@@ -168,46 +171,46 @@ class GroupPhase:
 
 
 class TrlLearner:
-    """One phase: a TRL trainer's steps on the episodes that were just played."""
+    """One phase: a TRL trainer's steps on the episodes of the iteration."""
 
     phases: Sequence[str] = (ACTOR,)
 
     def __init__(self, learning: Learning, phase: GroupPhase) -> None:
         self._with, self._phase = learning, phase
         self._rows: list[EpisodeRow] = []
-        self._heard = _LogCollector()
+        self._log = _LogCollector()
         optimiser = Adam(learning.policy.parameters(), lr=phase.lr)
         self.optimisers: Mapping[str, Optimizer] = {ACTOR: optimiser}
-        # The trainer makes the folder that it would save to.
+        # The trainer creates the folder that it would save to.
         self._folder = tempfile.TemporaryDirectory()
         with _settings_restored(learning.policy), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that rollout_func is experimental
+            warnings.simplefilter("ignore")  # rollout_func is experimental
             self._trainer = self._trainer_of(optimiser)
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:
-        """What changes; the reference is the policy that the run starts from."""
+        """The network that is trained; the reference is the policy at the run's start."""
         return {"policy": self._with.policy}
 
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """All gradient steps of the phase."""
         self._rows = [episode_row(one) for one in buffer.fresh]
-        self._heard.lines.clear()
-        # TRL shuffles a generation batch by the common generator.
+        self._log.lines.clear()
+        # TRL shuffles a generation batch by torch's default generator.
         torch.manual_seed(key_of(self._with.seed, "actor", iteration))
         with _settings_restored(self._with.policy):
             self._trainer.train()
-        wanted = {**_NUMBERS, **(_OF_TOKENS if self._phase.algorithm == "grpo" else {})}
-        told = {
-            ours: statistics.fmean(line[name] for line in self._heard.lines)
+        wanted = {**_NUMBERS, **(_TOKEN_METRICS if self._phase.algorithm == "grpo" else {})}
+        numbers = {
+            ours: statistics.fmean(line[name] for line in self._log.lines)
             for name, ours in wanted.items()
-            if all(line.get(name) is not None for line in self._heard.lines)
+            if all(line.get(name) is not None for line in self._log.lines)
         }
-        return {**told, "left_out": float(sum(row.left_out for row in self._rows))}
+        return {**numbers, "left_out": float(sum(row.left_out for row in self._rows))}
 
-    def _episodes(self, asked: int) -> EpisodeBatch:
-        if asked != len(self._rows):
-            raise ValueError(f"TRL wants {asked} rollouts, and {len(self._rows)} were played")
+    def _episodes(self, number: int) -> EpisodeBatch:
+        if number != len(self._rows):
+            raise ValueError(f"TRL wants {number} rollouts, and {len(self._rows)} were played")
         return episode_batch(self._rows, int(self._with.tokenizer.eos_token_id))
 
     def _worth(self, prompts: Sequence[Any], **_: Any) -> list[float]:
@@ -220,9 +223,9 @@ class TrlLearner:
     def _trainer_of(self, optimiser: Optimizer) -> Any:
         phase = self._phase
         step = phase.episodes // phase.minibatches
-        # Micro-batches of one size: TRL takes the mean of their means.
+        # Micro-batches of equal size: TRL takes the mean of their means.
         micro = next(n for n in range(min(self._with.micro_batch, step), 0, -1) if step % n == 0)
-        told: dict[str, Any] = {
+        options: dict[str, Any] = {
             "output_dir": self._folder.name,
             "per_device_train_batch_size": micro,
             "gradient_accumulation_steps": step // micro,
@@ -247,24 +250,24 @@ class TrlLearner:
             "report_to": "none",
             "disable_tqdm": True,
         }
-        makes: Any = EpisodeLeaveOneOutTrainer
+        trainer_class: Any = EpisodeLeaveOneOutTrainer
         if phase.algorithm == "grpo":
-            makes = EpisodeGroupTrainer
-            told |= {"loss_type": phase.loss_type, "scale_rewards": phase.scale_rewards}
-            arguments = GRPOConfig(**told)
+            trainer_class = EpisodeGroupTrainer
+            options |= {"loss_type": phase.loss_type, "scale_rewards": phase.scale_rewards}
+            arguments = GRPOConfig(**options)
         else:
-            arguments = RLOOConfig(**told, normalize_advantages=phase.normalise_advantages)
-        trainer = makes(
+            arguments = RLOOConfig(**options, normalize_advantages=phase.normalise_advantages)
+        trainer = trainer_class(
             self._episodes,
             model=self._with.policy,
             reward_funcs=self._worth,
             args=arguments,
-            # What is asked of a model is the environment's matter; here a prompt is a group's name.
+            # The environment has the real prompts; here a prompt is a group's name.
             train_dataset=Dataset.from_dict(
                 {"prompt": [*map(str, range(phase.episodes // phase.group))]}
             ),
             processing_class=self._with.tokenizer,
-            callbacks=[self._heard],
+            callbacks=[self._log],
             optimizers=(optimiser, LambdaLR(optimiser, lambda _: 1.0)),
         )
         trainer.remove_callback(PrinterCallback)
@@ -272,7 +275,7 @@ class TrlLearner:
 
 
 class _LogCollector(TrainerCallback):  # type: ignore[misc]
-    """What a trainer logs of each step."""
+    """The lines that a trainer logs, one a step."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
@@ -284,15 +287,15 @@ class _LogCollector(TrainerCallback):  # type: ignore[misc]
 
 @contextmanager
 def _settings_restored(policy: Any) -> Iterator[None]:
-    """Trainers set special tokens of a model's configs to the tokenizer's, and leave it training:
-    what is published would say when the run was last cut off."""
+    """Undo what trainers change: they set special tokens in a model's configs to the tokenizer's,
+    and leave it in training mode. The artifact would depend on where the run was interrupted."""
     config = policy.config.get_text_config()
-    stood = {name: getattr(config, name) for name in _SET}
+    before = {name: getattr(config, name) for name in _CHANGED}
     generation, training = copy.deepcopy(policy.generation_config), policy.training
     try:
         yield
     finally:
-        for name, value in stood.items():
+        for name, value in before.items():
             setattr(config, name, value)
         policy.generation_config = generation
         policy.train(training)

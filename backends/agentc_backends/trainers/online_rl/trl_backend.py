@@ -1,8 +1,4 @@
-"""Declares `trl.online_rl`, GRPO and RLOO by TRL's own trainers, and lowers a stage of it.
-
-Neighbours: `backend.py` has what all algorithms of online RL are told alike, `trl_learner.py` runs
-the trainers.
-"""
+"""Declares `trl.online_rl`, GRPO and RLOO by TRL's own trainers, and lowers its stages."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ _OPTIONS: tuple[Field, ...] = (
 
 def _lower_trl(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    _leave_what_trl_has_not(view)
+    _leave_unused_fields(view)
     algorithm, group = view.text("algorithm"), view.integer("group")
     low, high = view.number("clip_low"), view.get("clip_high")
     learner: dict[str, Json] = {
@@ -67,13 +63,13 @@ def _lower_trl(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         view.leave("scale_rewards", "RLOO has `normalise_advantages`")
         view.leave("loss_type", "RLOO has one loss")
     _refuse_uneven(view)
-    _refuse_other_texts(view, context)
-    # What is learnt from is the iteration's own episodes, once.
+    _refuse_split_texts(view, context)
+    # An iteration learns from its own episodes, once.
     buffer: Json = {"capacity": 2**31, "episodes": view.integer("episodes"), "by": "utterances"}
     return (online_job(stage, view, context, TRL, learner, buffer),)
 
 
-def _leave_what_trl_has_not(view: StageView) -> None:
+def _leave_unused_fields(view: StageView) -> None:
     for name in (*CRITIC_FIELDS, *READING_FIELDS, "expectile"):
         view.leave(f"critic.{name}", "GRPO and RLOO have no critic")
     for name in BY_ADVANTAGE:
@@ -85,7 +81,7 @@ def _leave_what_trl_has_not(view: StageView) -> None:
 
 
 def _refuse_uneven(view: StageView) -> None:
-    """Groups, minibatches and passes come out even."""
+    """Groups, minibatches and passes must divide evenly."""
     episodes, group = view.integer("episodes"), view.integer("group")
     updates, minibatches = view.integer("actor.updates"), view.integer("minibatches")
     if episodes % group:
@@ -108,8 +104,8 @@ def _refuse_uneven(view: StageView) -> None:
         )
 
 
-def _refuse_other_texts(view: StageView, context: LowerContext) -> None:
-    """TRL reads one text for an episode, in which each reply stands behind all that went before."""
+def _refuse_split_texts(view: StageView, context: LowerContext) -> None:
+    """TRL reads an episode as one text, in which each reply follows all that came before it."""
     prompt = context.prompt(view)
     if prompt is not None and prompt.memory == "last":
         view.refuse(
