@@ -15,7 +15,6 @@ from agentc_backends.trainers.online_rl.losses import (
     Twin,
     advantage,
     advantage_weights,
-    baseline_loss,
     bellman_targets,
     clipped_loss,
     critic_loss,
@@ -76,18 +75,25 @@ def test_policy_gradient_and_its_derivative() -> None:
     near(log_probs.grad, [[-0.05, -0.05], [0.4, 0.0]])
 
 
-def test_a_value_for_each_token() -> None:
-    values = torch.tensor([[0.0, 0.2], [-0.5, 9.0]], requires_grad=True)
-    loss = baseline_loss(LOG_PROBS, MASK, BETTER, values)
-    near(loss.value, 0.0275)
-    near(loss.policy, -0.38004515)
-    assert not loss.policy.requires_grad  # the values learn from their own loss alone
-
-
 def test_expectiles() -> None:
     near(expectile_loss(torch.tensor([1.0, -1.0, 0.0]), 0.9), (0.9 + 0.1) / 3)
-    loss = expectile_critic_loss(Q, V, Q, TARGET_Q, 0.5)
-    near(loss.v1, 0.225 / 2)
+    even = expectile_critic_loss(Q, V, Q, TARGET_Q, 0.5)
+    near(torch.stack([even.q1, even.q2, even.v1, even.v2]), [0.0, 0.0, 0.225 / 2, 0.45 / 2])
+
+
+def test_each_head_of_an_expectile_critic_has_its_own_loss_and_gradient() -> None:
+    """V misses the data's Q by [0.3, -0.6] and [0.3, -0.9]; too low counts nine times as much."""
+    heads = [value.clone().requires_grad_() for value in (Q.first, Q.second, V.first, V.second)]
+    q, v = Twin(heads[0], heads[1]), Twin(heads[2], heads[3])
+    targets = bellman_targets(REWARD, DONE, 0.95, NEXT_V)
+    loss = expectile_critic_loss(q, v, targets, TARGET_Q, 0.9)
+    near(torch.stack([loss.q1, loss.q2, loss.v1, loss.v2]), [6.28, 3.5703125, 0.0585, 0.081])
+    loss.total.backward()
+    for head, expected in zip(
+        heads, ([3.4, -1.0], [2.625, -0.5], [-0.27, 0.06], [-0.27, 0.09]), strict=True
+    ):
+        assert head.grad is not None
+        near(head.grad, expected)
 
 
 def test_weighted_imitation() -> None:
@@ -156,10 +162,3 @@ def test_a_filter_that_lets_all_through_is_told() -> None:
     assert filter_warning([], 0.1) is None
     few = {"actor": {"cutoff": 0.0, "imitated": 9.0, "kept": 9.0}}
     assert filter_warning([few], 0.1) is None, "a tenth of nine is none"
-
-
-def test_advantages_within_a_group() -> None:
-    assert group_advantages([-3, -5, -20, -20], False) == [9, 7, -8, -8]
-    divided = group_advantages([-3, -5, -20, -20], True)
-    assert divided == pytest.approx([0.970495, 0.754829, -0.862662, -0.862662], abs=1e-6)
-    assert group_advantages([1, 1], True) == [0, 0]
