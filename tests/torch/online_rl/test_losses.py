@@ -21,7 +21,6 @@ from agentc_backends.trainers.online_rl.losses import (
     expectile_critic_loss,
     expectile_loss,
     generalised_advantages,
-    group_advantages,
     imitation_loss,
     policy_gradient_loss,
     to_go,
