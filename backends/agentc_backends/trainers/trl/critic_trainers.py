@@ -1,8 +1,8 @@
-"""The critic's losses: scores of trajectories by log-ratios, or by a head on a model.
+"""The trainers of critics, which score trajectories by log-ratios or by a head on a model.
 
 `CriticTrainer` is PairTrainer with a weight for each token in its score (SWEET-RL, arXiv
-2503.15478, equations 2 and 3). `ValueTrainer` is transformers' own with a linear head (table 3 and
-figure 3a). Neighbours: trainers.py, job_critic.py, `data/models/value_head.py`.
+2503.15478, equations 2 and 3). `ValueTrainer` is transformers' Trainer with a linear head (table 3
+and figure 3a there; `data/models/value_head.py`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _WEIGHTS = "score_weights"
 
 class CriticTrainer(PairTrainer):
     """PairTrainer whose score of a side is the weighted sum of its tokens' log-ratios. Its rows
-    have `chosen_weights` and `rejected_weights` besides; `reference_rows` are what the reference
-    reads, where that is something else.
+    also have `chosen_weights` and `rejected_weights`; `reference_rows` are what the reference
+    reads, if that differs.
 
     loss = -log sigmoid(beta (score+ - score-)) + nll_weight NLL(chosen), the mean over the pairs of
     a step, and over the trained tokens of its chosen sides, or over their means (`nll`).
@@ -48,13 +48,13 @@ class CriticTrainer(PairTrainer):
 
     def compute_ref_log_probs(self, model: Any, inputs: dict[str, torch.Tensor]) -> Any:
         """The reference's part of the scores: weighted sums over the tokens of each side."""
-        given = dict(inputs)
-        weights = given.pop(_WEIGHTS)[:, 1:]
+        batch = dict(inputs)
+        weights = batch.pop(_WEIGHTS)[:, 1:]
 
         def weighted(**arguments: Any) -> SimpleNamespace:
             return SimpleNamespace(log_probs=model(**arguments).log_probs * weights)
 
-        return super().compute_ref_log_probs(weighted, given)
+        return super().compute_ref_log_probs(weighted, batch)
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
@@ -73,15 +73,15 @@ class CriticTrainer(PairTrainer):
         held = torch.stack(count_held(inputs["completion_mask"]))
         pairs, tokens = held if num_items_in_batch is None else num_items_in_batch
         size = mask.size(0) // 2
-        placed = {n: inputs[n] for n in ("attention_mask", "position_ids") if n in inputs}
-        found = row_by_row(model, inputs)(
+        optional = {n: inputs[n] for n in ("attention_mask", "position_ids") if n in inputs}
+        log_probs = row_by_row(model, inputs)(
             input_ids=inputs["input_ids"],
             labels=inputs["input_ids"].masked_fill(inputs["completion_mask"] == 0, -100),
             use_cache=False,
             fused_lm_head=True,
-            **placed,
+            **optional,
         ).log_probs[:, -mask.size(1) :]
-        scores = (found * weights).sum(dim=1).chunk(2)
+        scores = (log_probs * weights).sum(dim=1).chunk(2)
         chosen, rejected = (
             own - inputs[f"ref_{name}_logps"]
             for own, name in zip(scores, ("chosen", "rejected"), strict=True)
@@ -90,21 +90,21 @@ class CriticTrainer(PairTrainer):
         losses = -functional.logsigmoid(self.beta * (chosen - rejected))
         loss: torch.Tensor = (losses * real).sum() / pairs
         if self._nll_weight:
-            # A step's pairs have a trained token each, unless all of them are empty ones.
+            # Every pair has a trained token, unless all of the step's are empty.
             if self._nll.reduction == "row":
-                share = self._nll.share(found[:size], mask[:size], int(pairs), int(tokens))
+                share = self._nll.share(log_probs[:size], mask[:size], int(pairs), int(tokens))
                 loss = loss + self._nll_weight * share
             else:
-                likelihood = (found[:size] * mask[:size]).sum() / tokens.clamp(min=1)
+                likelihood = (log_probs[:size] * mask[:size]).sum() / tokens.clamp(min=1)
                 loss = loss - self._nll_weight * likelihood
-        self._note(chosen.detach(), rejected.detach(), [each.detach() for each in scores])
-        self._keep(self._places(inputs["completion_mask"]))
+        self._record(chosen.detach(), rejected.detach(), [score.detach() for score in scores])
+        self._add_means(self._places(inputs["completion_mask"]))
         return loss * self.accelerator.num_processes
 
-    def _note(
+    def _record(
         self, chosen: torch.Tensor, rejected: torch.Tensor, scores: list[torch.Tensor]
     ) -> None:
-        """The numbers of a micro-batch under DPO's names: `rewards` are beta times log-ratios."""
+        """Metrics of a micro-batch under DPO's names: `rewards` are beta times log-ratios."""
         numbers = {
             "rewards/chosen": self.beta * chosen,
             "rewards/rejected": self.beta * rejected,
@@ -132,11 +132,11 @@ class CriticCollator:
 
 
 class ValueTrainer(OrderedTrainer, Trainer):  # type: ignore[misc]
-    """Trains a model with a head that gives each row a score, on items {ids, targets}.
+    """Trains a model with a head that scores each row, on items {ids, targets}.
 
     `bradley_terry`: an item is two rows, the better one first, and loses -log sigmoid(beta (s+ -
-    s-)). `binary_cross_entropy`: an item is one row with a target from 0 to 1, of which its score
-    is the logit. The loss of a step is the mean over its items.
+    s-)). `binary_cross_entropy`: an item is one row with a target from 0 to 1, whose logit is its
+    score. The loss of a step is the mean over its items.
     """
 
     loss_is_scaled_for_ga = True
@@ -159,10 +159,10 @@ class ValueTrainer(OrderedTrainer, Trainer):  # type: ignore[misc]
         self._metrics: dict[str, dict[str, list[float]]] = {"train": {}}
         self._means = StepMeans({})
         super().__init__(**options)
-        self._settle_layout()
+        self._declare_sharding()
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: Any) -> torch.Tensor:
-        """Items of the whole step, over all processes, but the empty ones: shape (1,)."""
+        """Items of the whole step that are not empty, over all processes: shape (1,)."""
         own = sum(int(batch["real"].sum()) for batch in batch_samples)
         return self._over_processes(torch.tensor([own], device=device))
 
@@ -188,7 +188,7 @@ class ValueTrainer(OrderedTrainer, Trainer):  # type: ignore[misc]
         return loss * self.accelerator.num_processes
 
     def _scores(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """One score for each row, in float32 whatever the model computes in."""
+        """One score for each row, in float32 even where the model computes in bfloat16."""
         out = model(
             input_ids=inputs["input_ids"],
             attention_mask=inputs["attention_mask"],
@@ -205,8 +205,8 @@ class ValueTrainer(OrderedTrainer, Trainer):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class ValueCollator:
-    """Pads the rows of items on the right; those of an item stay together. `real` is false for
-    items that only fill up a step."""
+    """Pads rows on the right; those of an item are adjacent. `real` is false for items that only
+    fill up a step."""
 
     pad: int
 

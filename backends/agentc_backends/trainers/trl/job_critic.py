@@ -1,6 +1,7 @@
-"""Job of trl.critic: a model that scores whole trajectories, and may know what no agent sees.
+"""Job of trl.critic: a model that scores whole trajectories, by log-ratios or by a value head, and
+that may read hidden texts of tasks.
 
-Hidden texts go into token rows, which live in memory alone: nothing of them is written here.
+Hidden texts are in token rows only, which stay in memory: nothing of them is written.
 """
 
 from __future__ import annotations
@@ -41,42 +42,45 @@ Pairs = list[tuple[Side, Side]]
 def train(job: Job) -> None:
     """Train the critic of the job on its pairs and write its checkpoint. Raises RowsError,
     FormatError, TrainingDivergedError."""
-    made = job.config["critic"]
-    rows = pairs_to_compare(job)
-    told = with_hidden_texts(job, rows, made["template"], made.get("template_at", FIRST_MESSAGE))
-    if made["parameterisation"] == "value_head":
-        train_value_head(job, told, made)
+    settings = job.config["critic"]
+    plain = pairs_to_compare(job)
+    rows = with_hidden_texts(
+        job, plain, settings["template"], settings.get("template_at", FIRST_MESSAGE)
+    )
+    if settings["parameterisation"] == "value_head":
+        train_value_head(job, rows, settings)
     else:
-        _train_log_ratio(job, rows, told, made)
+        _train_log_ratio(job, plain, rows, settings)
     if first_process():
-        write_json(job.out / CRITIC_FILE, {**made, "reference": reference_of(job)})
+        write_json(job.out / CRITIC_FILE, {**settings, "reference": reference_of(job)})
 
 
 def with_hidden_texts(
     job: Job, rows: Sequence[Row], template: str | None, template_at: str = FIRST_MESSAGE
 ) -> list[Row]:
-    """The pairs as the critic reads them: with the hidden text of their task, where the job has
-    some. Raises RowsError, too where an opening shows that the agent was told one."""
+    """The pairs as the critic reads them: with the hidden text of their task, if the job has hidden
+    texts. Raises RowsError, also where the agent's own prompt shows one."""
     folders = job.inputs("privileged")
     if not folders or template is None:
         return list(rows)
     hidden = HiddenTexts(folders, template)
-    told: list[Row] = []
+    placed: list[Row] = []
     for row in rows:
-        begun = len(row["prompt"]) - 2 * row.get("shared_turns", 0)
-        hidden.require_unseen(row["task_id"], row["prompt"][:begun])
-        messages, opening = hidden.place(template_at, row["task_id"], row["prompt"])
-        told.append({**row, "prompt": messages, **({"opening": opening} if opening else {})})
-    return told
+        shared = len(row["prompt"]) - 2 * row.get("shared_turns", 0)
+        hidden.require_unseen(row["task_id"], row["prompt"][:shared])
+        messages, opening = hidden.placed(template_at, row["task_id"], row["prompt"])
+        placed.append({**row, "prompt": messages, **({"opening": opening} if opening else {})})
+    return placed
 
 
 def reference_of(job: Job) -> str:
-    """`<kind>/<key>` of the model that log-ratios are against."""
-    given = [*job.inputs("reference"), *job.inputs("model")]
-    return "/".join(given[0].parts[-3:-1])
+    """`<kind>/<key>` of the reference model of the log-ratios."""
+    models = [*job.inputs("reference"), *job.inputs("model")]
+    return "/".join(models[0].parts[-3:-1])
 
 
-def _train_log_ratio(job: Job, rows: list[Row], told: list[Row], made: dict[str, Any]) -> None:
+def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: dict[str, Any]) -> None:
+    """Train on pairs, `rows` with hidden texts, and write the checkpoint."""
     from datasets import Dataset
     from trl import DPOConfig
 
@@ -87,25 +91,27 @@ def _train_log_ratio(job: Job, rows: list[Row], told: list[Row], made: dict[str,
     encoder, rules = load_encoder(base), MaskRules(**job.config["mask"])
     nll_weight: float = job.config["nll_weight"]
     nll = NllRules(reduction=job.config.get("nll_reduction", "token"))
-    normalisation: Normalisation = made["normalisation"]
-    pairs, counts = encode_pairs(encoder, told, rules, turns=True)
-    seen = pairs
-    if made["reference_sees"] == "history" and told != rows:
-        seen = pairs_without_hidden_texts(encoder, rows, told, rules)
+    normalisation: Normalisation = settings["normalisation"]
+    pairs, counts = encode_pairs(encoder, rows, rules, turns=True)
+    reference_pairs = pairs
+    if settings["reference_sees"] == "history" and rows != plain:
+        reference_pairs = pairs_without_hidden_texts(encoder, plain, rows, rules)
 
     def columns(empty: int) -> dict[str, list[Any]]:
         return weighted_columns(pairs, empty, encoder.pad, normalisation)
 
     def trainer(*, layout: ModelLayout, **arguments: Any) -> Any:
         references = [path for path in job.inputs("reference") if path != base]
-        others = None
-        if seen is not pairs:
-            others = Dataset.from_dict(weighted_columns(seen, 0, encoder.pad, normalisation))
+        reference_rows = None
+        if reference_pairs is not pairs:
+            reference_rows = Dataset.from_dict(
+                weighted_columns(reference_pairs, 0, encoder.pad, normalisation)
+            )
         return CriticTrainer(
             # Without one, TRL takes the starting policy (with adapters off).
             ref_model=load_with_layout(references[0], layout) if references else None,
             reference_cache=job.work / "reference_scores.json",
-            reference_rows=others,
+            reference_rows=reference_rows,
             nll_weight=nll_weight,
             nll=nll,
             data_collator=CriticCollator(encoder.pad),
@@ -115,14 +121,14 @@ def _train_log_ratio(job: Job, rows: list[Row], told: list[Row], made: dict[str,
 
     sizes = [(len(chosen.ids), len(rejected.ids)) for chosen, rejected in pairs]
     longer, both = [max(size) for size in sizes], [sum(size) for size in sizes]
-    sample = _sample(encoder, rows, rules)
+    sample = _sample(encoder, plain, rules)
     train_with(job, encoder, counts, DPOConfig, trainer, columns, longer, both, sample)
 
 
 def weighted_columns(
     pairs: Pairs, empty: int, pad: int, normalisation: Normalisation
 ) -> dict[str, list[Any]]:
-    """Columns of a data set for CriticTrainer, with `empty` pairs that count nothing at the end."""
+    """Columns of a data set for CriticTrainer, with `empty` empty pairs at the end."""
     columns = pair_columns(pairs, empty, pad)
     for place, name in enumerate(("chosen", "rejected")):
         weights = [score_weights(pair[place], normalisation) for pair in pairs]
@@ -131,42 +137,42 @@ def weighted_columns(
 
 
 def pairs_without_hidden_texts(
-    encoder: Encoder, rows: Sequence[Row], told: Sequence[Row], rules: MaskRules
+    encoder: Encoder, plain: Sequence[Row], rows: Sequence[Row], rules: MaskRules
 ) -> Pairs:
-    """The pairs that are kept, as a reference reads them that is not told hidden texts. The same
-    tokens count: what was cut off is cut off here."""
+    """The pairs as a reference without hidden texts reads them. The same pairs are dropped, and the
+    same tokens count: what is cut off from `rows` is cut off here."""
     whole = MaskRules(loss_on=rules.loss_on, max_length=1 << 30, truncation="error")
-    # How many may be dropped is a share of all, which has been checked.
+    # The limit is a share of all pairs, which has been checked.
     one_by_one = replace(rules, max_dropped=1.0)
-    found: Pairs = []
-    for row, other in zip(rows, told, strict=True):
+    pairs: Pairs = []
+    for bare, row in zip(plain, rows, strict=True):
         try:
-            [kept], _ = encode_pairs(encoder, [other], one_by_one)
+            [(chosen, rejected)], _ = encode_pairs(encoder, [row], one_by_one)
         except NoRowsError:
             continue  # dropped
-        [plain], _ = encode_pairs(encoder, [row], whole, turns=True)
-        found.append((_cut_alike(plain[0], kept[0]), _cut_alike(plain[1], kept[1])))
-    return found
+        [pair], _ = encode_pairs(encoder, [bare], whole, turns=True)
+        pairs.append((_cut_side(pair[0], chosen), _cut_side(pair[1], rejected)))
+    return pairs
 
 
-def _cut_alike(side: Side, other: Side) -> Side:
-    """A side with as many trained tokens as another one of the same turns, row by row."""
-    return join_sides(
+def _cut_side(side: Side, pattern: Side) -> Side:
+    """A side cut to the number of trained tokens of `pattern`, row by row."""
+    return joined(
         [
             _cut_row(row, sum(like.trained))
-            for row, like in zip(side.rows(), other.rows(), strict=True)
+            for row, like in zip(side.rows(), pattern.rows(), strict=True)
         ]
     )
 
 
 def _cut_row(row: Side, trained: int) -> Side:
-    places = [place for place, each in enumerate(row.trained) if each]
+    places = [place for place, counts in enumerate(row.trained) if counts]
     end = places[trained] if trained < len(places) else len(row.ids)
     return Side(row.ids[:end], row.trained[:end], row.turns[:end])
 
 
 def _sample(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> ScoringSample:
-    """Rows for a server to be compared by, without hidden texts: they stay in the artifact."""
+    """Rows to compare servers with. They are part of the artifact, so without hidden texts."""
     some = [rows[number * len(rows) // COUNT] for number in range(COUNT)]
     sides = []
     for row in some:
@@ -181,26 +187,26 @@ def _sample(encoder: Encoder, rows: Sequence[Row], rules: MaskRules) -> ScoringS
 
 @dataclass(frozen=True, slots=True)
 class HeadItem:
-    """Rows of tokens that one loss is of, and what their scores should be (1 and 0 of a pair)."""
+    """The rows of tokens of one loss, and the targets of their scores (1 and 0 for a pair)."""
 
     ids: list[list[int]]
     targets: list[float]
 
 
-def train_value_head(job: Job, rows: Sequence[Row], made: Mapping[str, Any]) -> None:
-    """Train on pairs (with hidden texts in them) and write the checkpoint and its head. Raises
-    RowsError, FormatError, TrainingDivergedError."""
+def train_value_head(job: Job, rows: Sequence[Row], settings: Mapping[str, Any]) -> None:
+    """Train a head on pairs, `rows` with hidden texts, and write the checkpoint and the head.
+    Raises RowsError, FormatError, TrainingDivergedError."""
     from transformers import TrainingArguments
 
     from agentc_backends.trainers.trl.critic_trainers import ValueCollator, ValueTrainer
 
     encoder, rules = load_encoder(job.input("model")), MaskRules(**job.config["mask"])
-    compares = made["objective"] == "bradley_terry"
+    compares = settings["objective"] == "bradley_terry"
     items, counts = (pair_items if compares else turn_items)(encoder, rows, rules)
 
     def columns(empty: int) -> dict[str, list[Any]]:
-        nothing = HeadItem([[encoder.pad]] * (2 if compares else 1), [0.0] * (2 if compares else 1))
-        filled = [*items, *[nothing] * empty]
+        count = 2 if compares else 1
+        filled = [*items, *[HeadItem([[encoder.pad]] * count, [0.0] * count)] * empty]
         return {
             "ids": [item.ids for item in filled],
             "targets": [item.targets for item in filled],
@@ -212,15 +218,15 @@ def train_value_head(job: Job, rows: Sequence[Row], made: Mapping[str, Any]) -> 
         setattr(model, HEAD, new_head(width, args.seed))
         output = model.get_output_embeddings()
         if output is not None and output.weight is not model.get_input_embeddings().weight:
-            # It is not part of a score, and processes would wait for its gradient.
+            # It has no part in a score, and processes would wait for its gradient.
             output.weight.requires_grad_(False)
         args.remove_unused_columns = False
         return ValueTrainer(
             model=model,
             args=args,
-            beta=made["beta"],
-            objective=made["objective"],
-            pooling=made["pooling"],
+            beta=settings["beta"],
+            objective=settings["objective"],
+            pooling=settings["pooling"],
             data_collator=ValueCollator(encoder.pad),
             layout=layout,
             **arguments,
@@ -243,8 +249,8 @@ def train_value_head(job: Job, rows: Sequence[Row], made: Mapping[str, Any]) -> 
 def pair_items(
     encoder: Encoder, rows: Sequence[Row], rules: MaskRules
 ) -> tuple[list[HeadItem], RowCounts]:
-    """An item for each pair: the chosen trajectory and the rejected one, each to the end of its
-    last reply. Raises RowsError, FormatError."""
+    """An item for each pair: the chosen and the rejected trajectory, each to the end of its last
+    reply. Raises RowsError, FormatError."""
     pairs, counts = encode_pairs(encoder, rows, rules)
     end = encoder.tokenizer.eos_token_id
     return [
@@ -258,8 +264,8 @@ def pair_items(
 def turn_items(
     encoder: Encoder, rows: Sequence[Row], rules: MaskRules
 ) -> tuple[list[HeadItem], RowCounts]:
-    """An item for each turn of each trajectory: the conversation up to its end, whose target is
-    the reward of the whole. A trajectory that several pairs have counts once. Raises RowsError,
+    """An item for each turn of each trajectory: the conversation up to its end, with the reward of
+    the whole as target. A trajectory of several pairs counts once. Raises RowsError,
     FormatError."""
     turns: list[dict[str, Any]] = []
     rewards: list[float] = []
@@ -308,10 +314,10 @@ def turn_items(
 
 
 def _to_reply_end(row: Side, end: int | None) -> list[int]:
-    """The row up to the end of its last reply, with the token `end` that a policy stops at: what a
-    ranking gives the head. What formats write behind it (a line end, the opening of another turn)
-    would be the last token otherwise, and a token of the mean."""
-    last = max(place for place, said in enumerate(row.trained) if said)
+    """The row up to the end of its last reply, with the token `end` that a policy stops at, as the
+    head gets it from a ranking. Otherwise what formats write after a reply (a line end, the opening
+    of the next turn) would be the last token, and part of the mean."""
+    last = max(place for place, trained in enumerate(row.trained) if trained)
     first = last
     while first > 0 and row.trained[first - 1]:
         first -= 1

@@ -1,5 +1,5 @@
-"""What both trainers do around the trainer itself: settle the machine-dependent arguments, resume,
-and save the finished checkpoint."""
+"""One training by a TRL trainer: the arguments that depend on the machine, resuming, training, and
+the finished checkpoint with its scored rows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from agentc_backends.trainers.trl.sharding import (
 )
 
 _PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate")
-"""Those whose versions are facts."""
+"""The packages whose versions are facts."""
 
 CHECKPOINTS = "checkpoint-"
-"""How the folders begin that transformers saves, each named after its step."""
+"""The prefix of transformers' checkpoint folders, before the number of the step."""
 
 
 def train_with(
@@ -50,10 +50,10 @@ def train_with(
     trained: Callable[[Any], None] | None = None,
     facts: Mapping[str, int] | None = None,
 ) -> None:
-    """Train on rows of these lengths, by which they are batched, and of so many tokens, and write
-    the checkpoint, with scores of `sample`. `columns` makes the data set with so many empty rows at
-    its end; `trained` is called with the trainer before anything is saved. Raises
-    TrainingDivergedError, OutOfTimeError."""
+    """Train and write the checkpoint with scores of `sample`. Rows are batched by `lengths`, and
+    the log counts `tokens`. `columns` makes the data set with a number of empty rows at its end;
+    `trained` is called with the trainer before anything is saved. Raises TrainingDivergedError,
+    OutOfTimeError."""
     from datasets import Dataset
     from transformers.trainer_utils import set_seed
 
@@ -91,11 +91,11 @@ def train_with(
 
 
 def _machine_arguments(job: Job, layout: ModelLayout) -> dict[str, Any]:
-    """The arguments that only the machine can decide: where to write, CPU or GPU, and what its
-    processes divide."""
+    """The arguments that depend on the machine: the folder, CPU or GPU, and sharding."""
     arguments: dict[str, Any] = {"output_dir": str(job.work)}
     if layout.sharded:
-        # Sums are divided too: the sum of a step would be whole on each process until its end.
+        # Shard gradients in each micro-batch: else each process holds all of them until the step's
+        # end.
         accumulation = {"sync_each_batch": True}
         arguments["accelerator_config"] = {"gradient_accumulation_kwargs": accumulation}
     if job_device(job).type == "cpu":
@@ -103,7 +103,7 @@ def _machine_arguments(job: Job, layout: ModelLayout) -> dict[str, Any]:
         if process_count() > 1:
             arguments["ddp_backend"] = "gloo"
     elif layout.sharded and process_count() > 1:
-        # Shares that lie in the memory of the CPU are summed there.
+        # Shards in main memory are summed there.
         arguments["ddp_backend"] = "cuda:nccl,cpu:gloo"
     return arguments
 
@@ -124,7 +124,7 @@ def _lora_config(lora: Mapping[str, Any] | None) -> Any:
 
 
 def _fit(trainer: Any, job: Job) -> None:
-    """Train, from the newest whole checkpoint in the job's work folder if there is one. Raises
+    """Train, from the newest complete checkpoint in the job's work folder if there is one. Raises
     OutOfTimeError."""
     from transformers.trainer_callback import PrinterCallback
 
@@ -132,7 +132,7 @@ def _fit(trainer: Any, job: Job) -> None:
 
     # Progress goes to progress.json and logs/steps.jsonl instead of the standard output.
     trainer.remove_callback(PrinterCallback)
-    # One process decides, for it also removes what is not whole.
+    # Only one process decides, for it also deletes incomplete checkpoints.
     resume = decide_on_first(lambda: newest_whole(job.work, f"{CHECKPOINTS}*"))
     limit = StopInTime(job)
     trainer.add_callback(limit)
@@ -152,9 +152,9 @@ def _score(trainer: Any, layout: ModelLayout, sample: ScoringSample) -> ScoredRo
             torch.tensor([row], device=accelerator.device) for row in (side.ids, side.labels())
         )
         with torch.no_grad(), accelerator.autocast():
-            # TRL's own forward, which makes no logits of a whole row.
-            found = model(input_ids=ids, labels=labels, fused_lm_head=True).log_probs
-        values: list[float] = found[0].float().tolist()
+            # TRL's own forward pass, which never has the logits of a whole row.
+            output = model(input_ids=ids, labels=labels, fused_lm_head=True).log_probs
+        values: list[float] = output[0].float().tolist()
         return values
 
     model.eval()
@@ -181,7 +181,7 @@ def _save_checkpoint(
 
 
 def _whole_model(trainer: Any, base: Path, layout: ModelLayout, lora: Any, dtype: str) -> Any:
-    """The trained model, on the first process alone. What is gathered for it is of type `dtype`."""
+    """The trained model, on the first process only; a sharded one is gathered in `dtype`."""
     trained = trainer.accelerator.unwrap_model(trainer.model)
     if not layout.sharded:
         return trained if first_process() else None
@@ -194,16 +194,16 @@ def _whole_model(trainer: Any, base: Path, layout: ModelLayout, lora: Any, dtype
         model.tie_weights()
     else:
         model = _with_adapters(load_model(base, layout.attention), lora, trained)
-    # As training leaves it, with sharding or without.
+    # As training without sharding leaves it.
     model.config.use_cache = trained.config.use_cache
     return model
 
 
 def _with_adapters(model: Any, lora: Any, trained: Any) -> Any:
-    """A whole model with the adapters of a sharded one, which every process holds whole."""
+    """A whole model with the adapters of a sharded one, which are never sharded."""
     from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 
     adapters = get_peft_model_state_dict(trained)
     model = get_peft_model(model, lora)
-    set_peft_model_state_dict(model, {name: each.cpu() for name, each in adapters.items()})
+    set_peft_model_state_dict(model, {name: weight.cpu() for name, weight in adapters.items()})
     return model

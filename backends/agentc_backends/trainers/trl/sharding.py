@@ -1,8 +1,10 @@
-"""A model whose weights, gradients and optimiser state the processes that train it divide, by
-PyTorch's FSDP2. Neighbours: shards.py (checkpoints of it), trainers.py (which train it).
+"""A model whose weights, gradients and optimiser state are sharded over the training processes by
+PyTorch's FSDP2, and resumable checkpoints of it.
 
-The layers of the network are units that are gathered when they compute; the rest (embeddings, last
-norm, head) is one more. docs/design/sharding.md says why it is done here, and not by a library.
+Each layer of the network is a unit that is gathered when it computes; embeddings, last norm and
+head are one more. docs/design/sharding.md says why no library does this. In a checkpoint each
+process writes its share. A rerun may have another placement: it reads shards into any model, and
+the checkpoint of a training without sharding into a sharded one.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ from agentc_backends.trainers.common.checks import attention_named, require_atte
 from agentc_backends.trainers.common.processes import first_process, process_count
 
 NONE, OPTIMIZER, FULL = "none", "optimizer", "full"
-"""What of a training its processes divide; see the field `sharding`."""
+"""What is sharded; see the field `sharding`."""
+_OPTIMIZER = "optimizer.pt"
+"""transformers' name for the file."""
+_SHARDS = "shards"
+"""The folder of a checkpoint with shards of the weights and the optimiser's state."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelLayout:
-    """How a model lies in the memory of the processes."""
+    """How a model is placed in the memory of the processes."""
 
     sharding: str = NONE
     offload: bool = False
@@ -36,11 +42,11 @@ class ModelLayout:
 
 
 WHOLE = ModelLayout()
-"""The layout of a model that every process holds whole."""
+"""The layout without sharding: every process holds the whole model."""
 
 
 def read_layout(job: Job) -> ModelLayout:
-    """The layout that a job's placement asks for."""
+    """The layout of a job's placement."""
     placement = job.placement
     return ModelLayout(
         sharding=placement.get("sharding", NONE),
@@ -51,7 +57,7 @@ def read_layout(job: Job) -> ModelLayout:
 
 
 def join_group() -> None:
-    """Make the process group of a process that trains alone; several have one by now."""
+    """Create the process group of a single process; the launcher has created that of several."""
     import torch.distributed as dist
 
     if not dist.is_initialized():
@@ -60,8 +66,8 @@ def join_group() -> None:
 
 
 def load_with_layout(directory: Path, layout: ModelLayout) -> Any:
-    """The model of a checkpoint, in float32. Where it is sharded, only the first process reads the
-    weights; each keeps its share."""
+    """The model of a checkpoint, in float32. If it is sharded, the first process reads the weights
+    and each process keeps its share."""
     require_attention(layout.attention)
     if not layout.sharded:
         return load_model(directory, layout.attention)
@@ -79,8 +85,7 @@ def load_with_layout(directory: Path, layout: ModelLayout) -> Any:
 
 
 def empty_model(directory: Path, attention: str) -> Any:
-    """The model of a checkpoint without its weights, which take no memory; buffers are as they
-    should be."""
+    """The model of a checkpoint with empty weights, which take no memory, and with its buffers."""
     import torch
     from accelerate import init_empty_weights
     from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
@@ -98,7 +103,7 @@ def empty_model(directory: Path, attention: str) -> Any:
 
 
 def release_gathered(model: Any) -> None:
-    """Let go of what a forward pass gathered: without a backward pass nothing else does."""
+    """Free what a forward pass gathered: without a backward pass nothing else does."""
     from torch.distributed.fsdp import FSDPModule
 
     for module in model.modules():
@@ -107,36 +112,36 @@ def release_gathered(model: Any) -> None:
 
 
 def whole_weights(model: Any, dtype: str) -> dict[str, Any]:
-    """All weights of a sharded model as numbers of type `dtype`, on the CPU of the first process;
-    no other keeps any. Every process must call it."""
+    """All weights of a sharded model in `dtype`, on the CPU of the first process; nothing on the
+    others. Every process must call it."""
     import torch
     from torch.distributed.tensor import DTensor
 
-    found: dict[str, Any] = {}
+    weights: dict[str, Any] = {}
     for name, value in model.state_dict().items():
         whole = value.full_tensor() if isinstance(value, DTensor) else value
         if first_process():
-            found[name] = whole.detach().to(getattr(torch, dtype)).cpu()
+            weights[name] = whole.detach().to(getattr(torch, dtype)).cpu()
         del whole
-    return found
+    return weights
 
 
 def sharding_facts(model: Any, layout: ModelLayout) -> dict[str, Any]:
-    """What the first process sees of its model: how it is divided, and which share it holds."""
+    """How the model is sharded, and the share that the first process holds."""
     from torch.distributed.tensor import DTensor
 
     if not layout.sharded:
         return {}
     parameters = list(model.parameters())
-    divided = [each for each in parameters if isinstance(each, DTensor)]
-    held = sum(each.to_local().numel() for each in divided)
+    sharded = [parameter for parameter in parameters if isinstance(parameter, DTensor)]
+    held = sum(parameter.to_local().numel() for parameter in sharded)
     return {
         "sharding": {
             "kept": layout.sharding,
             "offload": layout.offload,
-            "placements": sorted({str(each.placements) for each in divided}),
+            "placements": sorted({str(parameter.placements) for parameter in sharded}),
             "processes": process_count(),
-            "share": held / sum(each.numel() for each in divided),
+            "share": held / sum(parameter.numel() for parameter in sharded),
         }
     }
 
@@ -176,7 +181,7 @@ def _layers(model: Any) -> list[Any]:
 
 
 def _materialise(model: Any, layout: ModelLayout) -> None:
-    """Give each share its memory; buffers keep what they hold."""
+    """Allocate the memory of each share; buffers keep their values."""
     device = visible_device()
     buffers = dict(model.named_buffers())
     model.to_empty(device="cpu" if layout.offload else device)
@@ -189,26 +194,20 @@ def _materialise(model: Any, layout: ModelLayout) -> None:
     model.tie_weights()
 
 
-_OPTIMIZER = "optimizer.pt"
-"""As transformers names it."""
-_SHARDS = "shards"
-"""The folder of a checkpoint that holds weights and optimiser state."""
-
-
 def has_shards(checkpoint: Path) -> bool:
     """Whether a sharded training saved this checkpoint."""
     return (checkpoint / _SHARDS).is_dir()
 
 
 def save_shards(checkpoint: Path, model: Any, optimizer: Any) -> None:
-    """Write what is trained, and the optimiser's state of it. Every process must call it."""
+    """Write the trained weights and the optimiser's state. Every process must call it."""
     import torch.distributed.checkpoint as dcp
 
     dcp.save(_state(model, optimizer), checkpoint_id=str(checkpoint / _SHARDS))
 
 
 def load_shards(checkpoint: Path, model: Any, optimizer: Any) -> None:
-    """Read them into a model and its optimiser, divided or whole."""
+    """Read them into a model and its optimiser, sharded or not."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import (
         set_model_state_dict,
@@ -222,7 +221,7 @@ def load_shards(checkpoint: Path, model: Any, optimizer: Any) -> None:
 
 
 def load_whole(checkpoint: Path, model: Any, optimizer: Any) -> None:
-    """Read what a training without sharding saved into a sharded model and its optimiser."""
+    """Read the checkpoint of a training without sharding into a sharded model and its optimiser."""
     import torch
     from torch.distributed.checkpoint.state_dict import (
         StateDictOptions,
@@ -242,7 +241,7 @@ def load_whole(checkpoint: Path, model: Any, optimizer: Any) -> None:
 
 
 def _by_name(saved: dict[str, Any], model: Any, optimizer: Any) -> dict[str, Any]:
-    """An optimiser's state by the names of parameters, where it was saved by their places."""
+    """An optimiser's state by the names of parameters, from one by their places."""
     name_of = {id(parameter): name for name, parameter in model.named_parameters()}
     names = [
         [name_of[id(parameter)] for parameter in group["params"]]
@@ -271,7 +270,7 @@ def _state(model: Any, optimizer: Any) -> dict[str, Any]:
 
 
 def _options(strict: bool = True) -> Any:
-    """Frozen weights are those of the model that training started from."""
+    """Frozen weights are not saved: they are those of the model that training starts from."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions
 
     return StateDictOptions(

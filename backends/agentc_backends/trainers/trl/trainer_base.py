@@ -1,14 +1,9 @@
-"""The numbers of a logged line, as means over what its steps hold.
-
-TRL means over the micro-batches since the line before, each of which counts alike: the empty rows
-that fill up an epoch's last one, and a micro-batch of few tokens as much as one of many. Here a
-step's number is a mean over its own pairs or trained tokens, and a line's the mean of its steps,
-as its loss is. Used by trainers.py.
-"""
+"""What all of TRL's trainers share here: a given row order, means over what a step holds, sharded
+models, and the callbacks that report steps, mark checkpoints as complete and stop in time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,7 +28,7 @@ from agentc_backends.trainers.trl.sharding import (
 )
 
 SFT_COUNTS = {"entropy": "tokens", "mean_token_accuracy": "tokens"}
-"""By number that TRL's SFTTrainer gives for a micro-batch: what it is a mean over."""
+"""Metrics of TRL's SFTTrainer for a micro-batch: what each is a mean over."""
 
 DPO_COUNTS = {
     "entropy": "tokens",
@@ -43,27 +38,35 @@ DPO_COUNTS = {
     **{f"rewards/{name}": "pairs" for name in ("chosen", "rejected", "margins", "accuracies")},
     **{f"logps/{name}": "pairs" for name in ("chosen", "rejected")},
 }
-"""The same of DPOTrainer. Whatever else TRL gives is left out: it would count padding."""
+"""The same of DPOTrainer. TRL's other metrics are left out: they would count padding."""
 
 CRITIC_COUNTS = {name: of for name, of in DPO_COUNTS.items() if of == "pairs"}
-"""The same of a critic's trainer on pairs, which is ours."""
+"""The same of CriticTrainer (`critic_trainers.py`)."""
+
+_SCHEDULER = "scheduler.pt"
+"""transformers' name for the file."""
 
 
 class StepMeans:
-    """Collects numbers by the step they belong to, until a line is due."""
+    """Metrics of a logged line as means over its steps, and of a step as means over its own pairs
+    or trained tokens.
+
+    TRL instead takes the mean over the micro-batches since the line before, all weighted equally:
+    the empty rows that fill up an epoch's last micro-batch, and few tokens as much as many.
+    """
 
     def __init__(self, counts: Mapping[str, str]) -> None:
         self._counts = counts
-        # By step and name: the sum, and what it was summed over.
+        # By step and name: the sum, and the number of things in it.
         self._sums: dict[int, dict[str, tuple[float, float]]] = {}
 
     def add(
         self, step: int, means: Mapping[str, Sequence[float]], held: Mapping[str, tuple[int, int]]
     ) -> None:
-        """Take a micro-batch's means, the last of each list, over all processes.
+        """Add a micro-batch's means, the last of each list, over all processes.
 
-        `held` says of each kind of thing how many TRL divided by and how many count: they differ
-        in pairs, where an empty one adds nothing to a sum.
+        `held` is, for each kind of thing, the number that TRL divided by and the number that
+        counts. They differ for pairs, where an empty one adds nothing to a sum.
         """
         sums = self._sums.setdefault(step, {})
         for name, of in self._counts.items():
@@ -72,27 +75,22 @@ class StepMeans:
             sums[name] = total + means[name][-1] * divided_by, count + counted
 
     def take(self) -> dict[str, float]:
-        """The means over the steps since this was last asked."""
-        steps: Iterable[dict[str, tuple[float, float]]] = self._sums.values()
-        found = [
+        """The means over the steps since the last call."""
+        steps = [
             {name: total / count for name, (total, count) in sums.items() if count}
-            for sums in steps
+            for sums in self._sums.values()
         ]
         self._sums = {}
-        names = [name for name in self._counts if any(name in step for step in found)]
-        return {name: _mean([step[name] for step in found if name in step]) for name in names}
+        names = [name for name in self._counts if any(name in step for step in steps)]
+        return {name: _mean([step[name] for step in steps if name in step]) for name in names}
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-_SCHEDULER = "scheduler.pt"
-"""As transformers names it."""
-
-
 class ShardedTrainer:
-    """A Trainer whose model may be sharded. Without sharding it is transformers' own."""
+    """A Trainer whose model may be sharded; without sharding all is transformers' own."""
 
     _layout: ModelLayout
     args: Any
@@ -100,19 +98,19 @@ class ShardedTrainer:
     optimizer: Any
     lr_scheduler: Any
 
-    def _settle_layout(self) -> None:
-        """Once the trainer is made: the model's own sharding divides it, and no wrapper."""
+    def _declare_sharding(self) -> None:
+        """To be called at the end of `__init__`: the model shards itself, without a wrapper."""
         if self._layout.sharded:
-            # Set from the start, it would refuse to save what can be resumed.
+            # If it were set from the start, the trainer would refuse to save what can be resumed.
             self.is_distributed_loading_by_transformers = True
 
     def _move_model_to_device(self, model: Any, device: Any) -> None:
-        """A sharded model lies where it belongs."""
+        """Shards are on their devices already."""
         if not self._layout.sharded:
             super()._move_model_to_device(model, device)  # type: ignore[misc]
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """In a checkpoint of a sharded training the weights stand among its shards."""
+        """In a checkpoint of a sharded training the weights are among its shards."""
         if not self._layout.sharded:
             super().save_model(output_dir, _internal_call)  # type: ignore[misc]
 
@@ -125,12 +123,12 @@ class ShardedTrainer:
             torch.save(self.lr_scheduler.state_dict(), Path(output_dir) / _SCHEDULER)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        if self._reads_whole(resume_from_checkpoint):
+        if self._loaded_by_transformers(resume_from_checkpoint):
             super()._load_from_checkpoint(resume_from_checkpoint, model)  # type: ignore[misc]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        """With shards, or into them, comes the model as well."""
-        if checkpoint is None or self._reads_whole(checkpoint):
+        """From shards, or into a sharded model, this loads the weights too."""
+        if checkpoint is None or self._loaded_by_transformers(checkpoint):
             super()._load_optimizer_and_scheduler(checkpoint)  # type: ignore[misc]
             return
         load = load_shards if has_shards(Path(checkpoint)) else load_whole
@@ -138,23 +136,65 @@ class ShardedTrainer:
         schedule = torch.load(Path(checkpoint) / _SCHEDULER, weights_only=True)
         self.lr_scheduler.load_state_dict(schedule)
 
-    def _reads_whole(self, checkpoint: str) -> bool:
-        """Whether transformers can resume from this: adapters are whole in any case."""
-        divided = self._layout.sharded and not isinstance(self.model, PeftModel)
-        return not divided and not has_shards(Path(checkpoint))
+    def _loaded_by_transformers(self, checkpoint: str) -> bool:
+        """Whether transformers can resume from this checkpoint. Adapters are never sharded."""
+        sharded = self._layout.sharded and not isinstance(self.model, PeftModel)
+        return not sharded and not has_shards(Path(checkpoint))
 
     def _bare_optimizer(self) -> Any:
         return self.optimizer.optimizer  # accelerate wraps it
 
 
+class OrderedTrainer(ShardedTrainer):
+    """A given row order, metrics that count no padding (`Reporter` counts the tokens), and no model
+    cards."""
+
+    _order: StepSampler
+    _means: StepMeans
+    state: Any
+    accelerator: Any
+    _metrics: Any
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
+        return self._order
+
+    def _init_training_state(self, *arguments: Any, **more: Any) -> Any:
+        """Set the sampler's epoch: on a resume within an epoch by several processes, accelerate
+        does not."""
+        state = super()._init_training_state(*arguments, **more)  # type: ignore[misc]
+        self._order.set_epoch(state[0])
+        return state
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def _over_processes(self, counts: torch.Tensor) -> torch.Tensor:
+        """Sums of these counts, on this process's device, over all processes."""
+        if self.accelerator.num_processes == 1:
+            return counts
+        gathered: torch.Tensor = self.accelerator.gather(counts.unsqueeze(0))
+        return gathered.sum(dim=0)
+
+    def _add_means(self, held: Mapping[str, tuple[int, int]]) -> None:
+        """Add the metrics that TRL has just computed of a micro-batch."""
+        if self.model.training:
+            self._means.add(self.state.global_step, self._metrics["train"], held)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log a line with the means of its steps in place of TRL's metrics."""
+        self._metrics["train"].clear()
+        super().log({**logs, **self._means.take()}, start_time)  # type: ignore[misc]
+
+
 class Reporter(TrainerCallback):  # type: ignore[misc]
-    """Writes from the first process only; on all of them it keeps the save points in step.
-    `tokens` are those of the rows of each step."""
+    """Publishes progress, writes logs/steps.jsonl, marks checkpoints as complete, and stops a run
+    whose numbers are no longer finite. Only the first process writes. `tokens` are those of each
+    step's rows."""
 
     def __init__(self, job: Job, tokens: Iterator[int]) -> None:
         self.job = job
-        self._of_steps = tokens
-        # Tokens of the first steps of the run, so many of them.
+        self._step_tokens = tokens
+        # Tokens of the first `_counted` steps of the run.
         self._tokens = 0
         self._counted = 0
 
@@ -172,7 +212,7 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
         if logs is None or "loss" not in logs:
             return
         require_finite(state.global_step, logs)
-        self._tokens += sum(islice(self._of_steps, state.global_step - self._counted))
+        self._tokens += sum(islice(self._step_tokens, state.global_step - self._counted))
         self._counted = state.global_step
         self._log.write(
             state.global_step,
@@ -189,9 +229,10 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
 
 
 class StopInTime(TrainerCallback):  # type: ignore[misc]
-    """Stops at the end of the step after which the deadline is near. At least one step is made;
-    after the last one nothing is stopped, for only the finished model is missing. It comes after
-    the callbacks that a save waits for."""
+    """Saves by time where the spec names no steps, and saves and stops at the end of the step after
+    which the deadline is near. At least one step is made, and after the last one nothing is
+    stopped, for only the finished model is missing. To be added after the callbacks that a save
+    waits for."""
 
     def __init__(self, job: Job) -> None:
         self.deadline = Deadline(job)
@@ -218,43 +259,3 @@ class StopInTime(TrainerCallback):  # type: ignore[misc]
         """Raises OutOfTimeError, on every process."""
         if self.stopped:
             self.deadline.stop(state.global_step, state.max_steps)
-
-
-class OrderedTrainer(ShardedTrainer):
-    """Shared by all trainers: a given row order, numbers that count no padding (those of tokens
-    are the Reporter's), and no model cards."""
-
-    _order: StepSampler
-    _means: StepMeans
-    state: Any
-    accelerator: Any
-    _metrics: Any
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> StepSampler:
-        return self._order
-
-    def _init_training_state(self, *arguments: Any, **more: Any) -> Any:
-        """Of several processes that resume within an epoch, accelerate tells none its number."""
-        found = super()._init_training_state(*arguments, **more)  # type: ignore[misc]
-        self._order.set_epoch(found[0])
-        return found
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def _over_processes(self, counts: torch.Tensor) -> torch.Tensor:
-        """Sums of these counts, on this process's device, over all processes."""
-        if self.accelerator.num_processes == 1:
-            return counts
-        gathered: torch.Tensor = self.accelerator.gather(counts.unsqueeze(0))
-        return gathered.sum(dim=0)
-
-    def _keep(self, held: Mapping[str, tuple[int, int]]) -> None:
-        """Take over the numbers that TRL just made of a micro-batch."""
-        if self.model.training:
-            self._means.add(self.state.global_step, self._metrics["train"], held)
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Hand a line on with its numbers."""
-        self._metrics["train"].clear()
-        super().log({**logs, **self._means.take()}, start_time)  # type: ignore[misc]

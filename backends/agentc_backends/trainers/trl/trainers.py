@@ -1,8 +1,8 @@
-"""TRL's trainers, fed with rows that are tokenised, masked and ordered here.
+"""TRL's SFTTrainer and DPOTrainer on rows that agentc has tokenised, masked and ordered.
 
-`RowTrainer` is SFTTrainer with the row order of `order.py`. `PairTrainer` is DPOTrainer with
-per-token masks (stock TRL scores every token after the prompt) and losses that do not depend on
-how a step is cut into micro-batches and processes.
+`PairTrainer` is DPOTrainer with a mask for each token (TRL scores every token after the prompt),
+with losses that do not depend on how a step is divided into micro-batches and processes, and with
+two more forms of the likelihood term (`NllRules`).
 """
 
 from __future__ import annotations
@@ -31,30 +31,36 @@ from agentc_backends.trainers.trl.trainer_base import (
     StepMeans,
 )
 
+_POSITIONS = ("chosen_positions", "rejected_positions")
+_ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
+"""Losses of a pair whose sides have equal scores."""
+
 
 @dataclass(frozen=True, slots=True)
 class NllRules:
-    """Whose tokens count, and what is averaged: those of a step alike, or its rows alike."""
+    """The log-likelihood term of DPO: over the chosen reply or the whole chosen row with its prompt
+    (`on`), as a mean over the tokens of a step or over its rows' means (`reduction`). TRL's `sft`
+    term is the default; the fork of OpenRLHF that SWEET-RL trained with has the others."""
 
     on: Literal["chosen", "whole"] = "chosen"
     reduction: Literal["token", "row"] = "token"
 
     @property
     def stock(self) -> bool:
-        """Whether TRL's own term says it."""
+        """Whether it is TRL's own term."""
         return self == NllRules()
 
     def counted(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """The tokens of the chosen sides that count, from the second of each row on, which is the
-        first that is predicted: shape (pairs, length - 1)."""
+        """The tokens of the chosen sides that count, without the first of each row, which is not
+        predicted: shape (pairs, length - 1)."""
         mask = batch["attention_mask" if self.on == "whole" else "completion_mask"]
         return mask[:, 1:].chunk(2)[0].bool()
 
     def share(
         self, log_probs: torch.Tensor, counted: torch.Tensor, pairs: int, tokens: int
     ) -> torch.Tensor:
-        """This micro-batch's share of the term of a step with so many pairs and counted tokens:
-        minus the mean of `log_probs` (pairs, length - 1) over tokens, or over rows."""
+        """This micro-batch's share of the term of a step with `pairs` pairs and `tokens` counted
+        tokens: minus the mean of `log_probs` (pairs, length - 1) over tokens or rows."""
         sums = (log_probs * counted).sum(dim=1)
         if self.reduction == "token":
             return -sums.sum() / max(tokens, 1)
@@ -62,8 +68,8 @@ class NllRules:
 
 
 class ChosenLogProbs:
-    """A model, called once by TRL, whose log-probabilities of the chosen side are kept: (pairs,
-    length - 1). Where the prompt counts too, TRL is shown none of its tokens."""
+    """A model for one call by TRL that keeps the log-probabilities of the chosen sides in `chosen`:
+    (pairs, length - 1). Where the prompt counts too, TRL receives none of its tokens."""
 
     def __init__(self, model: Any, rules: NllRules, batch: Mapping[str, torch.Tensor]) -> None:
         self._model = model
@@ -80,17 +86,13 @@ class ChosenLogProbs:
             present = self._batch["attention_mask"][:half] == 1
             labels[:half] = inputs["input_ids"][:half].masked_fill(~present, IGNORED)
             inputs["labels"] = labels
-        found = self._model(**inputs)
+        output = self._model(**inputs)
         length = scored.size(1) - 1
-        self.chosen = found.log_probs[:, -length:].chunk(2)[0]
+        self.chosen = output.log_probs[:, -length:].chunk(2)[0]
         if whole:
-            found = copy.copy(found)
-            found.log_probs = found.log_probs[:, -length:] * scored[:, 1:]
-        return found
-
-
-_POSITIONS = ("chosen_positions", "rejected_positions")
-_ZERO_SCORE = {"sigmoid": math.log(2), "robust": math.log(2), "sigmoid_norm": math.log(2)}
+            output = copy.copy(output)
+            output.log_probs = output.log_probs[:, -length:] * scored[:, 1:]
+        return output
 
 
 class RowTrainer(OrderedTrainer, SFTTrainer):  # type: ignore[misc]
@@ -103,14 +105,14 @@ class RowTrainer(OrderedTrainer, SFTTrainer):  # type: ignore[misc]
         self._layout = layout
         self._means = StepMeans(SFT_COUNTS)
         super().__init__(**options)
-        self._settle_layout()
+        self._declare_sharding()
 
     def compute_loss(self, model: Any, inputs: dict[str, torch.Tensor], **options: Any) -> Any:
-        """TRL's, with its numbers weighted by the tokens that they are means over."""
+        """TRL's, with metrics weighted by the tokens that they are means over."""
         trained = (inputs["labels"][:, 1:] != IGNORED).sum()
         loss = super().compute_loss(model, inputs, **options)
         tokens = int(self._over_processes(trained.reshape(1))[0])
-        self._keep({"tokens": (tokens, tokens)})
+        self._add_means({"tokens": (tokens, tokens)})
         return loss
 
 
@@ -118,9 +120,9 @@ class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
     """DPOTrainer on rows {chosen_ids, chosen_mask, rejected_ids, rejected_mask, ref_*_logps}.
 
     The loss of a step is the mean over its pairs; the `sft` term is the mean over the trained
-    tokens of its chosen sides, or what `nll` says (`likelihood.py`). TRL means over each
-    micro-batch instead, so that its result depends on the micro-batch size; here a micro-batch's
-    share is weighted by what it holds.
+    tokens of its chosen sides, or that of `nll`. TRL averages over each micro-batch instead, so
+    that its result depends on the micro-batch size; here a micro-batch's share is weighted by what
+    it holds.
     """
 
     loss_is_scaled_for_ga = True
@@ -139,26 +141,26 @@ class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
         self._means = StepMeans(DPO_COUNTS)
         self._reference_cache = reference_cache
         self._nll = nll or NllRules()
-        # It names TRL's own cache of log-probabilities, in whose place ours is; a sharded model has
-        # no such digest, and of a large one it takes minutes.
+        # The digest names TRL's own cache of log-probabilities, which is not used; it takes minutes
+        # for a large model and does not exist for a sharded one.
         dpo_trainer.hash_module = lambda module: ""
         super().__init__(**options)
-        self._settle_layout()
+        self._declare_sharding()
         self._term_weights: list[float] = list(self.args.loss_weights or [1.0])
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
         return dataset
 
     def _precompute_ref_logps(self, dataset: Dataset, name: str, batch_size: int) -> Dataset:
-        """The data set with the reference's log-probabilities, computed once in batches of like
-        length, or read from the file that an attempt before this one left."""
+        """The data set with the reference's log-probabilities, computed once in batches of similar
+        length, or read from the file of an earlier attempt."""
         if self._reference_cache.exists():
             values = json.loads(self._reference_cache.read_text(encoding="utf-8"))
         else:
             values = self._reference_values(dataset, batch_size)
             if self.accelerator.is_main_process:
                 write_json(self._reference_cache, values)
-        # The reference is not needed any more: free its memory.
+        # The reference is no longer needed: free its memory.
         self.ref_model = None
         if self._layout.sharded:
             release_gathered(self.model)
@@ -169,31 +171,31 @@ class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
         return dataset
 
     def _reference_values(self, dataset: Dataset, batch_size: int) -> list[list[float]]:
-        """[chosen, rejected] summed log-probabilities of each row that is not empty; each process
-        does its share."""
+        """Summed log-probabilities [chosen, rejected] of each row that is not empty; each process
+        computes its share."""
         rows = dataset.to_list()[: len(self._order.lengths)]
         longest = [max(len(row["chosen_ids"]), len(row["rejected_ids"])) for row in rows]
         by_length = sorted(range(len(rows)), key=lambda row: (-longest[row], row))
         model = self.ref_model or self.model
-        found: list[tuple[int, list[float]]] = []
+        values: list[tuple[int, list[float]]] = []
         starts = range(0, len(rows), batch_size)
         turns = math.ceil(len(starts) / self.args.world_size)
         for turn in range(turns):
             own = turn * self.args.world_size + self.args.process_index
-            # What is divided is gathered by all processes together: one without a batch of its own
-            # repeats the first.
+            # All processes gather a sharded model together: one that has no batch left repeats the
+            # first.
             start = starts[own] if own < len(starts) else 0
             indices = by_length[start : start + batch_size]
             batch = self._prepare_inputs(self.data_collator([rows[i] for i in indices]))
             chosen, rejected = self.compute_ref_log_probs(row_by_row(model, batch), batch)
             pairs = torch.stack((chosen, rejected), dim=1).float().tolist()
             if own < len(starts):
-                found += zip(indices, pairs, strict=True)
+                values += zip(indices, pairs, strict=True)
         if self.args.world_size > 1:
             shares: list[Any] = [None] * self.args.world_size
-            torch.distributed.all_gather_object(shares, found)
-            found = [item for share in shares for item in share]
-        return [pair for _, pair in sorted(found)]
+            torch.distributed.all_gather_object(shares, values)
+            values = [item for share in shares for item in share]
+        return [pair for _, pair in sorted(values)]
 
     def _set_signature_columns_if_needed(self) -> None:
         self._signature_columns = [
@@ -207,8 +209,8 @@ class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
         ]
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: Any) -> torch.Tensor:
-        """Pairs of the whole step, and tokens that its likelihood term counts, over all processes:
-        shape (2,)."""
+        """Pairs of the whole step and tokens of its likelihood term, over all processes: shape
+        (2,)."""
         counts = sum(
             (
                 torch.stack(
@@ -249,20 +251,20 @@ class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
                 weights.append(weight * held_tokens / tokens)
             else:
                 weights.append(weight * size / pairs)
-                # Empty pairs add a constant, which has no gradient; take it out of the number.
+                # Empty pairs add a constant without gradient; it is subtracted from the loss.
                 surplus += weight * (size - held_pairs) / pairs * self._empty_loss(term)
             terms.append(term)
         self.loss_types, self.loss_weights = terms, weights
-        apart = row_by_row(model, inputs)
-        overheard = ChosenLogProbs(apart, self._nll, inputs) if own else None
-        loss: torch.Tensor = super().compute_loss(overheard or apart, inputs)
-        if overheard is not None:
-            loss = loss + own * self._nll.share(overheard.chosen, counted, pairs, tokens)
-        self._keep(self._places(mask))
+        rows_apart = row_by_row(model, inputs)
+        recorder = ChosenLogProbs(rows_apart, self._nll, inputs) if own else None
+        loss: torch.Tensor = super().compute_loss(recorder or rows_apart, inputs)
+        if recorder is not None:
+            loss = loss + own * self._nll.share(recorder.chosen, counted, pairs, tokens)
+        self._add_means(self._places(mask))
         return (loss - surplus) * self.accelerator.num_processes
 
     def _places(self, mask: torch.Tensor) -> dict[str, tuple[int, int]]:
-        """What TRL's numbers of a micro-batch are means over, and how much of it counts."""
+        """What TRL's metrics of a micro-batch are means over, and how much of it counts."""
         pairs, chosen = count_held(mask)
         counts = torch.stack((pairs, chosen, mask[:, 1:].sum()))
         held, scored, tokens = self._over_processes(counts).tolist()
@@ -290,7 +292,7 @@ class PairTrainer(OrderedTrainer, DPOTrainer):  # type: ignore[misc]
 class PairCollator:
     """Pads pairs on the right into one batch: the chosen sides first, then the rejected ones.
 
-    Gives input_ids, attention_mask and completion_mask of shape (2 * pairs, longest side), and
+    Returns input_ids, attention_mask and completion_mask of shape (2 * pairs, longest side), and
     ref_*_logps of shape (pairs,) when the rows have them. Where a side is several rows of tokens
     (`chosen_positions`), position_ids of the same shape say where each begins.
     """
@@ -310,7 +312,7 @@ class PairCollator:
         }
         if _POSITIONS[0] in rows[0]:
             positions = [row[name] for name in _POSITIONS for row in rows]
-            # Padding counts on, so that it begins no row of its own behind a short side.
+            # Positions of the padding continue, so that it starts no row after a short side.
             batch["position_ids"] = torch.tensor(
                 [p + [p[-1] + 1 + n for n in range(length - len(p))] for p in positions]
             )
@@ -321,9 +323,9 @@ class PairCollator:
 
 
 def row_by_row(model: Any, inputs: Mapping[str, torch.Tensor]) -> Any:
-    """The model, or one that keeps the rows within each side apart where `inputs` have several:
-    transformers takes a position that starts again for the beginning of a row, as long as no
-    attention mask is given. Padding needs none: it is on the right, and not trained."""
+    """The model; where `inputs` have several rows within a side, one in which no row attends to
+    another. transformers takes a position that restarts for the beginning of a row if there is no
+    attention mask. Padding needs none: it is on the right, and not trained."""
     if "position_ids" not in inputs:
         return model
 
