@@ -65,7 +65,7 @@ def test_the_first_process_alone_writes(job: Job, monkeypatch: pytest.MonkeyPatc
 
 def test_a_resumed_attempt_takes_no_speed_from_the_time_it_loaded(job: Job) -> None:
     (job.logs / "steps.jsonl").write_text('{"step": 4}\n{"step": 5}\n')
-    reporter = StepReporter(job, [10] * 8, begun=4, log_every=1, save_every=None)
+    reporter = StepReporter(job, [10] * 8, done=4, log_every=1, save_every=None)
     for step in (5, 6):
         reporter.step(step, 0.1, {"loss": 1.0, "grad_norm": 1.0}, updated=True)
     assert [line["step"] for line in lines(job)] == [4, 5, 6]

@@ -1,5 +1,5 @@
-"""Checkpoints in and out: what OpenRLHF may read of a model directory, and what the checkpoint of
-the run is made of once OpenRLHF has written its own."""
+"""Checkpoints: what OpenRLHF reads of a model, DeepSpeed's resumable ones in the job's work folder,
+and the finished one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ADAPTER = "adapter_config.json"
 
 
 def without_code(model: Path, view: Path) -> Path:
-    """`view`, filled with links to the files of a model directory, less the mention of Python code
-    that OpenRLHF would run: it always trusts remote code."""
+    """`view`, filled with links to a model's files, without the reference to Python code in its
+    configuration: OpenRLHF always trusts remote code."""
     shutil.rmtree(view, ignore_errors=True)
     view.mkdir(parents=True)
     for path in sorted(model.iterdir()):
@@ -39,8 +39,8 @@ def without_code(model: Path, view: Path) -> Path:
 
 
 def publish(trained: Path, base: Path, out: Path, save_dtype: str) -> None:
-    """Fill `out` with the trained weights (safetensors; adapters merged) and with all
-    else as it was in `base`: OpenRLHF rewrites the tokenizer and turns the cache off in the
+    """Write the trained weights into `out` (safetensors, adapters merged), and all other files as
+    they are in `base`: OpenRLHF rewrites the tokenizer and turns off the cache in the
     configuration."""
     adapted = (trained / _ADAPTER).exists()
     dtype = save_dtype_of(save_dtype, "float32" if adapted else _TRAINED)
@@ -77,7 +77,9 @@ TAG = "global_step"
 
 
 def keep_newest_checkpoint(work: Path) -> int:
-    """Keep the newest whole checkpoint only, and let DeepSpeed find it. Its step, 0 for none."""
+    """Delete all checkpoints but the newest complete one, and name it in the file `latest`, where
+    DeepSpeed looks: DeepSpeed writes that file without waiting for the disk. Returns its step, 0
+    without one."""
     folder = work / FOLDER
     newest = newest_whole(folder, f"{TAG}*")
     for path in folder.glob(f"{TAG}*"):

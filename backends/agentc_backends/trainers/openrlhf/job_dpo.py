@@ -1,4 +1,4 @@
-"""Job of openrlhf.dpo: OpenRLHF's train_dpo on pairs of token rows whose masks are already made."""
+"""Job of openrlhf.dpo: OpenRLHF's train_dpo on pairs of token rows with masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Job of openrlhf.sft: OpenRLHF's train_sft on token rows whose masks are already made."""
+"""Job of openrlhf.sft: OpenRLHF's train_sft on token rows with masks."""
 
 from __future__ import annotations
 

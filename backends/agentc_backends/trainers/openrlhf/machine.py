@@ -1,7 +1,7 @@
-"""What lets OpenRLHF start where CUDA, a CUDA compiler or flash-attn are missing.
+"""Lets OpenRLHF run where CUDA, a CUDA compiler or flash-attn are missing.
 
-OpenRLHF 0.11.2 imports flash_attn when it is loaded and calls torch.cuda without asking. On a
-machine that has what it wants, nothing here changes anything.
+OpenRLHF 0.11.2 imports flash_attn when it is loaded, and calls torch.cuda unconditionally. On a
+machine that has all of them, nothing is changed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _PACKING = "packing needs flash-attn, which this software environment does not h
 
 
 def prepare_machine() -> None:
-    """Load OpenRLHF, filling in what this machine lacks. Call once, before anything else imports
-    it; several processes each call it."""
+    """Load OpenRLHF, with replacements for what this machine lacks. To be called once in each
+    process, before anything else imports it."""
     import torch
 
     cuda = visible_device().type == "cuda"
@@ -35,8 +35,8 @@ def prepare_machine() -> None:
 
 
 def join_group() -> None:
-    """Make the process group before OpenRLHF would. The only process of a job needs no port to be
-    found at; several find each other by the variables of their launcher."""
+    """Create the process group before OpenRLHF does. A single process needs no port; several find
+    each other by the variables of their launcher."""
     import torch
     import torch.distributed as dist
 
@@ -44,7 +44,7 @@ def join_group() -> None:
     options: dict[str, Any] = {"timeout": timedelta(minutes=60)}
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
-        # DeepSpeed looks whether these are there; with the group made, it uses neither.
+        # DeepSpeed checks that these exist; it does not use them once there is a group.
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
         options |= {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     if cuda:
@@ -55,7 +55,8 @@ def join_group() -> None:
 
 
 def _without_cuda(torch: Any) -> None:
-    """Calls of torch.cuda that OpenRLHF makes on any machine do nothing, or mean the CPU."""
+    """Let the calls of torch.cuda that OpenRLHF makes on any machine do nothing, or mean the
+    CPU."""
     from torch.distributed import device_mesh
 
     torch.cuda.set_device = lambda *_, **__: None
@@ -72,13 +73,13 @@ def _without_cuda(torch: Any) -> None:
 
 
 def _load_models() -> None:
-    """Import the part of OpenRLHF that asks for flash_attn; with stand-ins where it is missing,
-    which are gone afterwards, so that nothing takes them for the real ones."""
+    """Import the part of OpenRLHF that imports flash_attn; where that is missing, with placeholders
+    that are removed afterwards, so that nothing takes them for the real ones."""
     name = "openrlhf.models"
     importlib.import_module("deepspeed")
     try:
-        # Where this fails, the libraries that OpenRLHF uses are loaded by then: they look for
-        # flash_attn too, and must not find the stand-ins.
+        # When this fails, the libraries that OpenRLHF uses are loaded: they look for flash_attn
+        # too, and must not find the placeholders.
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("flash_attn"):
@@ -130,6 +131,6 @@ def _without_compiled_operators(cuda: bool) -> None:
 
     strategy.get_train_ds_config = get_train_ds_config
     if not cuda:
-        # The attribute `deepspeed.comm.torch` is torch itself; the module has to be asked for.
+        # The attribute `deepspeed.comm.torch` is torch itself, not this module.
         communication: Any = importlib.import_module("deepspeed.comm.torch")
         communication.build_shm_op = lambda: None

@@ -1,5 +1,10 @@
-"""What both trainers do around OpenRLHF's command: read the data, lay out the training, resume,
-start the command in this process with its data set and trainer replaced, publish, record facts."""
+"""One training by OpenRLHF's command, in this process: the schedule of its rows, resuming, the
+command with its data set and trainer replaced, the report of each step, and the checkpoint.
+
+OpenRLHF drops the last rows of an epoch, how many depends on the micro-batch size and the number of
+processes. Here an epoch is a permutation by (seed, epoch) whose last step is smaller and filled up
+with empty rows, so that the steps are the same on every machine.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +48,8 @@ from agentc_backends.trainers.openrlhf.machine import join_group, prepare_machin
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`places[i]` is the index of a row, or None for an empty one; `global_batch` places make a
-    step. `held[s]` rows of step s are not empty."""
+    """The whole training as one pass: `places[i]` is the index of a row, or None for an empty one;
+    `global_batch` places make a step. `held[s]` rows of step s are not empty."""
 
     places: tuple[int | None, ...]
     held: tuple[int, ...]
@@ -54,20 +59,20 @@ class Schedule:
         """The step in which a place is trained."""
         return place // self.global_batch
 
-    def tokens(self, of_rows: Sequence[int]) -> list[int]:
-        """Tokens of the rows of each step, `of_rows` being those of the rows."""
+    def tokens(self, row_tokens: Sequence[int]) -> list[int]:
+        """The tokens of each step; `row_tokens` are those of each row."""
         totals = [0] * len(self.held)
         for place, row in enumerate(self.places):
             if row is not None:
-                totals[self.step_of(place)] += of_rows[row]
+                totals[self.step_of(place)] += row_tokens[row]
         return totals
 
 
 def schedule_rows(
     lengths: Sequence[int], *, global_batch: int, epochs: float, max_steps: int | None, seed: int
 ) -> Schedule:
-    """The schedule of rows with these lengths, in tokens. Steps: ceil(epochs * steps of an epoch),
-    or `max_steps`, which may go beyond the epochs."""
+    """The schedule of rows with these lengths, in tokens. Its steps are ceil(epochs * steps of an
+    epoch), or `max_steps`, which may exceed the epochs."""
     steps_per_epoch = math.ceil(len(lengths) / global_batch)
     # Rounded first: 0.1 * 30 is a bit more than 3.
     steps = max_steps or math.ceil(round(epochs * steps_per_epoch, 6))
@@ -87,16 +92,17 @@ def schedule_rows(
 
 
 class StepReporter:
-    """Writes from the first process only. A line's numbers are means over the steps since the line
-    before, but for the rate and the gradient's norm, which are its step's own. `tokens` are those
-    of each step's rows; `begun` steps were made by an attempt before this one."""
+    """Writes logs/steps.jsonl and the progress, stops a run whose numbers are no longer finite, and
+    says when to save and stop. Only the first process writes. A line's numbers are means over the
+    steps since the line before, except the learning rate and the gradient's norm, which are its own
+    step's. `tokens` are those of each step's rows; an earlier attempt made `done` steps."""
 
     def __init__(
         self,
         job: Job,
         tokens: Sequence[int],
         *,
-        begun: int,
+        done: int,
         log_every: int,
         save_every: int | None,
     ) -> None:
@@ -105,7 +111,7 @@ class StepReporter:
         self._tokens = tokens
         self._log_every = log_every
         self._save_every = save_every
-        self._log = StepLog(job, begun)
+        self._log = StepLog(job, done)
         self._since: list[dict[str, float]] = []
         self._deadline = Deadline(job)
 
@@ -116,8 +122,8 @@ class StepReporter:
     def step(
         self, number: int, learning_rate: float, numbers: dict[str, float], *, updated: bool
     ) -> None:
-        """Take the numbers of a step, means over all processes, and whether it changed the
-        weights. Raises TrainingDivergedError."""
+        """Report a step: its numbers, means over all processes, and whether it changed the weights.
+        Raises TrainingDivergedError."""
         if not updated:
             raise skipped_update_error(number, numbers["loss"])
         require_finite(number, numbers)
@@ -135,17 +141,17 @@ class StepReporter:
         )
 
     def must_stop(self, number: int, model: Any) -> bool:
-        """Whether a checkpoint must be saved after this step and the training stop, because the
-        time limit is near. Asked at the end of each step."""
+        """Whether to save a checkpoint after this step and stop, because the time limit is near. To
+        be called at the end of each step."""
         return self._deadline.is_near(model) and not self.last(number)
 
     def save_due(self, number: int, model: Any) -> bool:
-        """Whether a checkpoint is to be saved after this step; the last one needs none, for the
-        finished model follows. Asked after `must_stop`."""
+        """Whether to save a checkpoint after this step; not after the last one, which the finished
+        model follows. To be called after `must_stop`."""
         return not self.last(number) and self._deadline.save_due(model, number, self._save_every)
 
     def saved(self, number: int) -> None:
-        """Take note that the checkpoint after a step is written."""
+        """Record that the checkpoint after a step is written."""
         if first_process():
             mark_whole(self.job.work / FOLDER / f"{TAG}{number}")
         self._deadline.saved()
@@ -156,20 +162,20 @@ class StepReporter:
 
 
 _PACKAGES = ("torch", "transformers", "openrlhf", "deepspeed", "peft", "accelerate")
-"""Those whose versions are facts."""
+"""The packages whose versions are facts."""
 
 _COMPUTED_IN = "bfloat16"
-"""The one numeric type that the backend takes."""
+"""The only numeric type that the backend supports."""
 
 _OPERATORS, _TRAINED = "operators", "trained"
 """Folders of the job's work folder."""
 
 MakeData: TypeAlias = "Callable[[Schedule, Any], Any]"
-"""(schedule, tokenizer) -> the data set that takes the place of OpenRLHF's."""
+"""(schedule, tokenizer) -> the data set that replaces OpenRLHF's."""
 
 
 class _Rows(list[None]):
-    """What OpenRLHF hands from its loader of files to its data set; the rows are here already."""
+    """What OpenRLHF's file loader passes to its data set, which has its rows already."""
 
     def select(self, indices: Any) -> _Rows:
         return self
@@ -177,7 +183,7 @@ class _Rows(list[None]):
 
 @dataclass(frozen=True, slots=True)
 class TrainerSettings:
-    """What the config of both jobs holds; see `backend.py`. `mask` says which tokens count."""
+    """The config of both jobs; see `backend.py`. `mask` selects the tokens that count."""
 
     flags: tuple[str, ...]
     epochs: float
@@ -191,13 +197,13 @@ class TrainerSettings:
         return int(self.word(flag))
 
     def word(self, flag: str) -> str:
-        """What follows a flag."""
+        """The word after a flag."""
         return self.flags[self.flags.index(flag) + 1]
 
     def words(self, flag: str) -> tuple[str, ...]:
-        """All words that follow a flag, none where it is not set."""
-        behind = self.flags[self.flags.index(flag) + 1 :] if flag in self.flags else ()
-        return tuple(takewhile(lambda word: not word.startswith("-"), behind))
+        """All words after a flag, none where it is not set."""
+        following = self.flags[self.flags.index(flag) + 1 :] if flag in self.flags else ()
+        return tuple(takewhile(lambda word: not word.startswith("-"), following))
 
 
 def read_settings(config: JobConfig) -> TrainerSettings:
@@ -223,9 +229,9 @@ def train_with(
     sample: ScoringSample,
     **facts: Any,
 ) -> None:
-    """Train on rows of these lengths, and of so many tokens in all (those of both sides of a pair),
-    and leave a checkpoint in `job.out`, with scores of `sample`. `command` is "sft" or "dpo".
-    Raises TrainingDivergedError, OutOfTimeError."""
+    """Train and write a checkpoint into `job.out`, with scores of `sample`. Rows are ordered by
+    `lengths`; `tokens` are those of a row in all, or of both sides of a pair. `command` is "sft" or
+    "dpo". Raises TrainingDivergedError, OutOfTimeError."""
     import torch.distributed as dist
 
     schedule = schedule_rows(
@@ -237,23 +243,23 @@ def train_with(
     )
     require_attention(settings.word("--ds.attn_implementation"))
     require_lora_targets(job.input("model"), settings.words("--ds.lora.target_modules"))
-    # Where DeepSpeed compiles operators; a shared folder's forgotten lock would stop every run.
+    # Where DeepSpeed compiles operators: a stale lock in a shared folder would stop every run.
     os.environ["TORCH_EXTENSIONS_DIR"] = str(job.work / _OPERATORS)
     prepare_machine()
     join_group()
-    begun = decide_on_first(partial(_clear_work, job.work))
+    done = decide_on_first(partial(_clear_work, job.work))
     trained = job.work / _TRAINED
     base = job.input("model")
     flags = [*settings.flags, *_models(job, base), "--ckpt.output_dir", str(trained)]
     flags += ["--ckpt.path", str(job.work / FOLDER), "--ckpt.max_num", "2"]
-    # When to save is `reporter`'s to say.
+    # `reporter` decides when to save.
     flags += ["--ckpt.save_steps", str(len(schedule.held))]
-    flags += ["--ckpt.load_enable"] if begun else []
+    flags += ["--ckpt.load_enable"] if done else []
 
     reporter = StepReporter(
         job,
         schedule.tokens(tokens),
-        begun=begun,
+        done=done,
         log_every=settings.value("--logger.logging_steps"),
         save_every=settings.save_every,
     )
@@ -272,15 +278,15 @@ def train_with(
 
 
 def _clear_work(work: Path) -> int:
-    """The step to continue after, 0 for none. Forgets what an attempt before this one began: a
-    lock left by one that was killed while it compiled would be waited for without end."""
+    """The step to continue after, 0 for none. Deletes what an earlier attempt has left: the lock of
+    one that was killed while it compiled would be waited for without end."""
     for name in (_OPERATORS, _TRAINED):
         shutil.rmtree(work / name, ignore_errors=True)
     return keep_newest_checkpoint(work)
 
 
 def _models(job: Job, base: Path) -> list[str]:
-    """Flags that name the models, each in a view of this process's own."""
+    """Flags that name the models, each in a folder of links of this process."""
     views = job.work / "models" / str(_rank())
     flags = ["--model.model_name_or_path", str(without_code(base, views / "policy"))]
     references = [path for path in job.inputs("reference") if path != base]
@@ -299,7 +305,7 @@ def _rank() -> int:
 def _replace(
     command: str, make_data: Callable[[Any], Any], reporter: Any, finished: Callable[..., None]
 ) -> None:
-    """Put our data set, row order and reporting trainer where OpenRLHF's command will look."""
+    """Replace what OpenRLHF's command will import: data set, row order and trainer."""
     from tqdm import tqdm
 
     from agentc_backends.trainers.openrlhf import trainers
@@ -308,7 +314,7 @@ def _replace(
         return make_data(tokenizer)
 
     def no_bar(rows: Any, **options: Any) -> Any:
-        # OpenRLHF draws bars also where the environment turns them off.
+        # OpenRLHF draws progress bars even where the environment turns them off.
         return tqdm(rows, **{**options, "disable": True})
 
     name, trainer, replacement = {

@@ -1,16 +1,17 @@
-"""OpenRLHF's trainers, told which tokens count, and reporting each step.
+"""OpenRLHF's data sets, with token rows and masks in training order, and its trainers, which report
+each step.
 
-The training loop, the losses, the optimiser and the schedule are OpenRLHF's. `RowTrainer` only
-reports. `PairTrainer` masks log-probabilities by token (OpenRLHF scores all that follows a prompt)
-and weights pairs so that a step's loss is the mean over its pairs also where empty places fill up
-its last micro-batches.
+The training loop, the losses, the optimiser and the learning rates are OpenRLHF's. `RowTrainer`
+only reports. `PairTrainer` masks log-probabilities by token (OpenRLHF scores all that follows a
+prompt) and weights pairs, so that a step's loss is the mean over its pairs even where empty places
+fill up its last micro-batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from openrlhf.datasets import RewardDataset, SFTDataset
@@ -20,7 +21,7 @@ from openrlhf.trainer.sft_trainer import SFTTrainer
 from openrlhf.utils.deepspeed import DeepspeedStrategy
 
 from agentc_backends.data.chat.rows import Side
-from agentc_backends.trainers.openrlhf.session import Schedule
+from agentc_backends.trainers.openrlhf.session import Schedule, StepReporter
 
 Tokens: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 """Ids and attention mask of one row, each of shape (1, length)."""
@@ -28,9 +29,9 @@ Tokens: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """What a pair's loss needs besides tokens: which of them count, by side, as masks of shape
-    (length,), and the pair's weight in a mean over all places of its step: 1.0, more where empty
-    places stand beside it, 0.0 for an empty place."""
+    """What the loss of a pair needs besides tokens: for each side the mask of those that count, of
+    shape (length,), and the pair's weight in a mean over all places of its step: 1.0, more if the
+    step has empty places, 0.0 for an empty place."""
 
     chosen: torch.Tensor
     rejected: torch.Tensor
@@ -39,7 +40,7 @@ class ScoredPair:
 
 class TokenRows(SFTDataset):  # type: ignore[misc]
     """Item i: ids and attention mask of shape (1, length), and the loss mask (1, length) shifted
-    left by one, as OpenRLHF has it: it says whether the next token is trained."""
+    left by one, as in OpenRLHF: whether the next token is trained."""
 
     def __init__(self, sides: Sequence[Side], schedule: Schedule, tokenizer: Any) -> None:
         self.sides = sides
@@ -51,13 +52,13 @@ class TokenRows(SFTDataset):  # type: ignore[misc]
 
     def __getitem__(self, place: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         row = self.schedule.places[place]
-        side = _nothing(self.tokenizer) if row is None else self.sides[row]
+        side = _empty_side(self.tokenizer) if row is None else self.sides[row]
         ids, attention = _tokens(side)
         return ids, attention, torch.tensor([[*side.trained[1:], False]], dtype=torch.float32)
 
 
 class TokenPairs(RewardDataset):  # type: ignore[misc]
-    """Item i: ids and attention mask of the chosen and of the rejected side, and a Scored where
+    """Item i: ids and attention mask of the chosen and of the rejected side, and a ScoredPair where
     OpenRLHF has the length of the prompt."""
 
     is_dpo = True
@@ -75,7 +76,7 @@ class TokenPairs(RewardDataset):  # type: ignore[misc]
     def __getitem__(self, place: int) -> tuple[torch.Tensor | ScoredPair, ...]:
         row = self.schedule.places[place]
         if row is None:
-            chosen = rejected = _nothing(self.tokenizer)
+            chosen = rejected = _empty_side(self.tokenizer)
             weight = 0.0
         else:
             chosen, rejected = self.pairs[row]
@@ -90,7 +91,7 @@ def _tokens(side: Side) -> Tokens:
     return ids, torch.ones_like(ids)
 
 
-def _nothing(tokenizer: Any) -> Side:
+def _empty_side(tokenizer: Any) -> Side:
     # Two tokens: OpenRLHF squeezes a batch of rows of one token into a vector.
     return Side([tokenizer.pad_token_id] * 2, [False] * 2)
 
@@ -98,25 +99,8 @@ def _nothing(tokenizer: Any) -> Side:
 _REWARDS = tuple(f"rewards/{name}" for name in ("chosen", "rejected", "margins", "accuracies"))
 
 
-class Reporter(Protocol):
-    """Where a step's numbers go; see `reporting.py`."""
-
-    def step(
-        self, number: int, learning_rate: float, numbers: dict[str, float], *, updated: bool
-    ) -> None: ...
-
-    def last(self, number: int) -> bool: ...
-
-    def must_stop(self, number: int, model: Any) -> bool: ...
-
-    def save_due(self, number: int, model: Any) -> bool: ...
-    def saved(self, number: int) -> None: ...
-
-    def stop(self, number: int) -> NoReturn: ...
-
-
 class OrderedStrategy(DeepspeedStrategy):  # type: ignore[misc]
-    """DeepspeedStrategy that takes rows in the order of the data set, which has one already."""
+    """DeepspeedStrategy that takes rows in the order of the data set."""
 
     def setup_dataloader(
         self,
@@ -135,18 +119,17 @@ LogProbs: TypeAlias = "Callable[[Side], list[float]]"
 """The model's log-probabilities of a row's tokens after the first."""
 
 
-class _Reporting:
-    """Shared by both trainers: hands each step to the reporter, and saves as OpenRLHF does, except
-    after the last step, when the finished model follows at once, and before the time limit.
-    `finished` is called on every process when the training has ended."""
+class _ReportingTrainer:
+    """Shared by both trainers: passes each step to the reporter, which decides when to save and
+    stop. `finished` is called on every process when the training has ended."""
 
-    reporter: Reporter
+    reporter: StepReporter
     finished: Callable[[LogProbs], None]
     strategy: Any
     scheduler: Any
     model: Any
 
-    def begin(self, reporter: Reporter, finished: Callable[[LogProbs], None]) -> None:
+    def _set_reporter(self, reporter: StepReporter, finished: Callable[[LogProbs], None]) -> None:
         self.reporter, self.finished = reporter, finished
         self._next_rate = float(self.scheduler.get_last_lr()[0])
 
@@ -158,14 +141,14 @@ class _Reporting:
     def _log_probs(self, side: Side) -> list[float]:
         ids = torch.tensor([side.ids], device=next(self.model.parameters()).device)
         with torch.no_grad():
-            found = self.model(ids, attention_mask=torch.ones_like(ids), return_logprobs=True)
-        values: list[float] = found[0].float().tolist()
+            output = self.model(ids, attention_mask=torch.ones_like(ids), return_logprobs=True)
+        values: list[float] = output[0].float().tolist()
         return values
 
     def report(self, args: Any, step: int, numbers: dict[str, float], states: Any) -> None:
-        # OpenRLHF logs the rate after it has moved on.
+        # OpenRLHF logs the next step's rate.
         rate, self._next_rate = self._next_rate, float(self.scheduler.get_last_lr()[0])
-        # DeepSpeed leaves an update out, and says nothing, where a gradient is not finite.
+        # DeepSpeed silently skips an update whose gradient is not finite.
         updated = self.model.model.skipped_steps == 0
         self.reporter.step(step, rate, self.strategy.all_reduce(numbers), updated=updated)
         stops = self.reporter.must_stop(step, self.model)
@@ -183,18 +166,18 @@ class _Reporting:
             self.reporter.stop(step)
 
 
-class RowTrainer(_Reporting, SFTTrainer):  # type: ignore[misc]
+class RowTrainer(_ReportingTrainer, SFTTrainer):  # type: ignore[misc]
     """SFTTrainer that reports to `reporter`."""
 
     def __init__(
         self,
         *arguments: Any,
-        reporter: Reporter,
+        reporter: StepReporter,
         finished: Callable[[LogProbs], None],
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
-        self.begin(reporter, finished)
+        self._set_reporter(reporter, finished)
 
     def save_logs_and_checkpoints(
         self, args: Any, global_step: int, step_bar: Any, logs_dict: Any = None, states: Any = None
@@ -203,18 +186,18 @@ class RowTrainer(_Reporting, SFTTrainer):  # type: ignore[misc]
         self.report(args, global_step, numbers, states)
 
 
-class PairTrainer(_Reporting, DPOTrainer):  # type: ignore[misc]
-    """DPOTrainer on batches whose last element is a list of Scored."""
+class PairTrainer(_ReportingTrainer, DPOTrainer):  # type: ignore[misc]
+    """DPOTrainer on batches whose last element is a list of ScoredPair."""
 
     def __init__(
         self,
         *arguments: Any,
-        reporter: Reporter,
+        reporter: StepReporter,
         finished: Callable[[LogProbs], None],
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
-        self.begin(reporter, finished)
+        self._set_reporter(reporter, finished)
         stock: DPOLoss = self.loss_fn
         self.loss_fn: _WeightedLoss = _WeightedLoss(stock)
         self._nll: list[float] = []
@@ -222,16 +205,16 @@ class PairTrainer(_Reporting, DPOTrainer):  # type: ignore[misc]
     def concatenated_forward(self, model: Any, *batch: Any) -> Any:
         scored: Sequence[ScoredPair] = batch[-1]
         self.loss_fn.weights = [pair.weight for pair in scored]
-        found = super().concatenated_forward(model, *batch)
+        outputs = super().concatenated_forward(model, *batch)
         if model is self.model and self.nll_loss:
-            self._nll.append(float(found[3]))
-        return found
+            self._nll.append(float(outputs[3]))
+        return outputs
 
     def _get_batch_logps(
         self, per_token_logps: torch.Tensor, attention_mask: torch.Tensor, scored: list[ScoredPair]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sums over the scored tokens of each row, and their means times the pair's weight. The
-        list holds every pair twice: for the chosen sides, then for the rejected ones."""
+        """Sums over the scored tokens of each row, and their means times the pair's weight.
+        `scored` has every pair twice: for the chosen sides, then for the rejected ones."""
         half = len(scored) // 2
         masks = [pair.chosen for pair in scored[:half]] + [pair.rejected for pair in scored[half:]]
         counted = torch.zeros_like(per_token_logps)
@@ -256,8 +239,8 @@ class PairTrainer(_Reporting, DPOTrainer):  # type: ignore[misc]
 
 
 class _WeightedLoss(torch.nn.Module):  # type: ignore[misc]
-    """A DPOLoss on the pairs that are not empty, times their share of the step's mean. With no
-    empty pair in the step it is the same number, to the bit."""
+    """A DPOLoss on the pairs that are not empty, times their share of the step's mean. Without
+    empty pairs in the step it is bitwise the same number."""
 
     def __init__(self, loss: DPOLoss) -> None:
         super().__init__()
@@ -266,16 +249,16 @@ class _WeightedLoss(torch.nn.Module):  # type: ignore[misc]
         self.totals = dict.fromkeys(_REWARDS, 0.0)
 
     def take(self, parts: int) -> dict[str, float]:
-        """The rewards of a step of so many micro-batches: the same names on every process, also
-        where a process had empty places alone, since processes add them up one by one."""
-        taken, self.totals = self.totals, dict.fromkeys(_REWARDS, 0.0)
-        return {name: total / parts for name, total in taken.items()}
+        """The rewards of a step of `parts` micro-batches: the same names on every process, even one
+        with empty places only, since they are reduced over processes one by one."""
+        totals, self.totals = self.totals, dict.fromkeys(_REWARDS, 0.0)
+        return {name: total / parts for name, total in totals.items()}
 
     def forward(self, *log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         held = [index for index, weight in enumerate(self.weights) if weight]
         if not held:
-            nothing = log_probs[0] * 0
-            return nothing.sum(), nothing.detach(), nothing.detach()
+            zeros = log_probs[0] * 0
+            return zeros.sum(), zeros.detach(), zeros.detach()
         if len(held) < len(self.weights):
             log_probs = tuple(values[held] for values in log_probs)
         loss, chosen, rejected = self.loss(*log_probs)

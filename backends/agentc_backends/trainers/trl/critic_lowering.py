@@ -1,6 +1,5 @@
-"""What a critic stage becomes: the arguments of its trainer, and what is said of the critic beside
-its weights (agentc_critic.json). Neighbours: backend.py declares it, job_critic.py reads this.
-"""
+"""How a critic stage is lowered: the arguments of its trainer, and the description of the critic
+that is published with its weights (agentc_critic.json)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ _PAIRS_ALONE = "a value head is no log-ratio"
 
 
 def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json]:
-    """The config of the job, whose trainer takes these arguments as all of this library do."""
+    """The config of the job; `arguments` are those that all of TRL's trainers take."""
     if view.text("on_empty") == "keep_model":
         view.refuse(
             "on_empty",
@@ -20,7 +19,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
             fix="leave it out: the stage fails where there is no pair",
         )
     head = view.text("parameterisation") == "value_head"
-    made: dict[str, Json] = {
+    critic: dict[str, Json] = {
         "parameterisation": view.text("parameterisation"),
         "beta": _beta(view, head),
         "template": _template(view),
@@ -29,7 +28,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
     }
     config: dict[str, Json] = {
         "arguments": arguments,
-        "critic": made,
+        "critic": critic,
         "mask": token_mask(view, "assistant"),
         "save_dtype": view.text("save_dtype"),
         "lora": view.get("lora"),
@@ -37,7 +36,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
     if head:
         del arguments["max_length"]
         return config
-    arguments["beta"] = made["beta"]
+    arguments["beta"] = critic["beta"]
     arguments["disable_dropout"] = True
     arguments["precompute_ref_log_probs"] = True
     config["nll_weight"] = view.number("nll_weight")
@@ -49,7 +48,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
 
 
 def _beta(view: StageView, head: bool) -> float:
-    """What a difference of scores is multiplied by; 1 where a score by itself is a logit."""
+    """The factor of a difference of scores; 1 where a single score is a logit."""
     if head and view.text("objective") == "binary_cross_entropy":
         view.leave("beta", "`objective: binary_cross_entropy` compares no scores")
         return 1.0
@@ -71,7 +70,7 @@ def _template(view: StageView) -> Json:
 
 
 def _template_at(view: StageView, head: bool) -> dict[str, Json]:
-    """Where the words around a hidden text are, unless they are in the first message."""
+    """The place of the hidden text and its template, if it is not the first message."""
     if "privileged" not in view.inputs:
         view.leave("template_at", "there is no `privileged` input whose texts it could place")
         return {}

@@ -1,4 +1,4 @@
-"""Job of trl.dpo: TRL's DPOTrainer on pairs of token rows whose masks are already made."""
+"""Job of trl.dpo: TRL's DPOTrainer on pairs of token rows with masks."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def train(job: Job) -> None:
 
 def pair_columns(pairs: list[tuple[Side, Side]], empty: int, pad: int) -> dict[str, list[Any]]:
     """Columns of the data set, with `empty` pairs of one unscored token at the end."""
-    nothing = Side([pad], [False])
-    sides = pairs + [(nothing, nothing)] * empty
-    placed = {}
+    unscored = Side([pad], [False])
+    sides = pairs + [(unscored, unscored)] * empty
+    positions = {}
     if any(side.starts for pair in pairs for side in pair):
-        placed = {
+        positions = {
             "chosen_positions": [chosen.positions() for chosen, _ in sides],
             "rejected_positions": [rejected.positions() for _, rejected in sides],
         }
-    return placed | {
+    return positions | {
         "chosen_ids": [chosen.ids for chosen, _ in sides],
         "chosen_mask": [chosen.trained for chosen, _ in sides],
         "rejected_ids": [rejected.ids for _, rejected in sides],

@@ -1,4 +1,4 @@
-"""Job of trl.sft: TRL's SFTTrainer on token rows whose labels are already made."""
+"""Job of trl.sft: TRL's SFTTrainer on token rows with labels."""
 
 from __future__ import annotations
 

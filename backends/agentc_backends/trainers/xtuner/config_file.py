@@ -1,5 +1,5 @@
 """Writes the configuration file that XTuner trains from: mmengine's Python format, in the order of
-XTuner's own configurations. It is kept in the job's logs, for people to read and to rerun by hand.
+XTuner's own configurations. It is kept in the job's logs, to be read and rerun by hand.
 """
 
 from __future__ import annotations

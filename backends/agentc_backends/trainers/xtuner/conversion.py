@@ -1,5 +1,5 @@
-"""Checkpoints on their way in and out of XTuner: the files of transformers 5 as transformers 4.48
-reads them, and XTuner's weights as a checkpoint of agentc.
+"""Checkpoints in and out of XTuner: the files of transformers 5 for transformers 4.48, and XTuner's
+weights as a checkpoint of agentc.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from agentc_backends.trainers.common.checkpoints import save_as, save_dtype_of
 from agentc_backends.trainers.common.scoring import ScoringSample, chosen_log_probs, score_rows
 
 _SMALL = 1_000_000_000
-"""Weights of a model that scores its rows on a CPU in seconds, or in a minute on one core."""
+"""The number of weights up to which a model scores its rows on a CPU, in seconds to a minute."""
 
 
 def into_transformers_4(source: Path, target: Path) -> None:
     """Fill `target` with a view of the checkpoint that transformers 4.48 can load: weights are
     links; the tokenizer is the same tokenizer.json under a class that version knows.
 
-    XTuner trusts remote code unasked, so the view has none and mentions none.
+    XTuner always trusts remote code, so the view has none and refers to none.
     """
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -60,7 +60,7 @@ def older_tokenizer(settings: Mapping[str, Any], template: str | None) -> dict[s
     old = dict(settings)
     for name in ("backend", "auto_map"):
         old.pop(name, None)
-    # The class that takes tokenizer.json at its word: others of 4.48 may change what it says.
+    # This class uses tokenizer.json as it is: others of 4.48 may change it.
     old["tokenizer_class"] = "PreTrainedTokenizerFast"
     if template is not None:
         old["chat_template"] = template
@@ -114,8 +114,8 @@ def export(
 
 
 def _scored(llm: Any, sample: ScoringSample) -> ScoredRows:
-    """Rows with the model's log-probabilities, by transformers in float32; none where that
-    would take long: XTuner has ended, and may have needed several GPUs for the model."""
+    """Rows with the model's log-probabilities, by transformers in float32; none where that would
+    take long, for XTuner may have needed several GPUs for the model."""
     import torch
 
     device = _device_of(llm)
@@ -134,7 +134,7 @@ def _scored(llm: Any, sample: ScoringSample) -> ScoredRows:
 
 
 def _device_of(llm: Any) -> str | None:
-    """A GPU that a model fits on, or the CPU for one that is small."""
+    """A GPU that the model fits on, or the CPU for a small one."""
     import torch
 
     numbers = sum(parameter.numel() for parameter in llm.parameters())
@@ -171,12 +171,12 @@ def _merged(llm: Any, weights: Mapping[str, Any], lora: Mapping[str, Any]) -> An
             task_type="CAUSAL_LM",
         ),
     )
-    found = adapted.load_state_dict(dict(weights), strict=False)
-    missing = [name for name in found.missing_keys if "lora_" in name]
-    if missing or found.unexpected_keys:
+    result = adapted.load_state_dict(dict(weights), strict=False)
+    missing = [name for name in result.missing_keys if "lora_" in name]
+    if missing or result.unexpected_keys:
         raise RuntimeError(
             f"the adapters do not fit the model: missing {missing[:3]}, left over "
-            f"{found.unexpected_keys[:3]}"
+            f"{result.unexpected_keys[:3]}"
         )
     return adapted.merge_and_unload()
 

@@ -1,5 +1,5 @@
-"""A hook of mmengine in XTuner's process: publishes progress, keeps logs/steps.jsonl, and stops a
-run whose numbers are no longer finite."""
+"""What mmengine loads in XTuner's process: the hooks that report steps and save checkpoints, and
+mixed precision without a GPU."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ _TOKENS = "agentc_tokens"
 
 
 class Reporter(Hook):  # type: ignore[misc]
-    """Gathers the micro-batches of each optimiser step over all processes.
+    """Publishes progress, writes logs/steps.jsonl, and stops a run whose numbers are no longer
+    finite, from the micro-batches of all processes.
 
     `accumulation` micro-batches of a process make a step; every `log_interval` of them a line is
-    written. A step's loss is the mean over its micro-batches, which is what XTuner descends on; a
-    line's is the mean over the steps since the line before.
+    written. A step's loss is the mean over its micro-batches, which XTuner descends; a line's is
+    the mean over the steps since the line before.
     """
 
-    priority = "NORMAL"  # before the hook that moves the learning rate on
+    priority = "NORMAL"  # before the hook that changes the learning rate
 
     def __init__(self, job_file: str, accumulation: int, log_interval: int) -> None:
         self.job = Job(Path(job_file))
@@ -110,8 +111,9 @@ def _gradient_norm(runner: Any) -> dict[str, float]:
 
 
 class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
-    """CheckpointHook that ends the training at the end of the optimiser step (`accumulation`
-    iterations) after which the deadline is near. At least one step is made."""
+    """CheckpointHook that also saves by time where no interval is named, and that saves and stops
+    at the end of the optimiser step (`accumulation` iterations) after which the deadline is near.
+    At least one step is made."""
 
     def __init__(self, *arguments: Any, job_file: str, accumulation: int, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -150,7 +152,8 @@ class CheckpointInTime(CheckpointHook):  # type: ignore[misc]
 
 
 class CpuAmpOptimWrapper(OptimWrapper):  # type: ignore[misc]
-    """OptimWrapper whose forward passes run in bfloat16 where autocast says so."""
+    """OptimWrapper with bfloat16 autocast in the forward pass: mmengine's AmpOptimWrapper needs a
+    GPU."""
 
     @contextmanager
     def optim_context(self, model: Any) -> Iterator[None]:

@@ -1,4 +1,8 @@
-"""Job of xtuner.sft: token rows made by agentc, trained on by XTuner's own training program."""
+"""Job of xtuner.sft: XTuner's own training program on token rows made by agentc.
+
+The module that `xtuner train` starts is run directly, from its newest complete checkpoint: the
+command itself always exits with status 0 and runs the first `python` on PATH.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +42,10 @@ _ERROR = re.compile(r"^(?:\[rank\d+\]: ?)?([A-Za-z_][\w.]*(?:Error|Exception|Int
 def training_command(
     config: Path, *, gpu: bool, processes: int, deepspeed: Path | None, resume: Path | None
 ) -> list[str]:
-    """The argv of the training process, or of the launcher of several."""
+    """The argv of the training process, or of the launcher of several processes."""
     program = ["-m", TRAIN] if gpu else ["-m", ON_CPU, TRAIN]
     argv = [sys.executable]
-    # DeepSpeed asks for a process group even where one process trains.
+    # DeepSpeed needs a process group even for one process.
     launched = processes > 1 or deepspeed is not None
     if launched:
         argv += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
@@ -54,17 +58,17 @@ def training_command(
 
 
 def run_training(argv: Sequence[str], *, gpu: bool, work: Path) -> None:
-    """Run it, with its output passed on; `work` is the job's work folder. Raises
+    """Run a training process and print its output; `work` is the job's work folder. Raises
     TrainingFailedError with its last error."""
-    me = os.getpid()
+    parent = os.getpid()
     process = subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=_variables(gpu, work),
-        # A launcher of several processes ends them when it is asked to end.
-        preexec_fn=lambda: die_with_parent(signal.SIGTERM, me),
+        # On SIGTERM a launcher ends its processes.
+        preexec_fn=lambda: die_with_parent(signal.SIGTERM, parent),
     )
     assert process.stdout is not None
     last: deque[str] = deque(maxlen=400)
@@ -81,7 +85,7 @@ def run_training(argv: Sequence[str], *, gpu: bool, work: Path) -> None:
 
 
 def last_error(lines: Sequence[str]) -> str:
-    """What went wrong, from the end of a Python program's output."""
+    """The error at the end of a Python program's output."""
     for line in reversed(lines):
         found = _ERROR.match(line.strip())
         if found and "ChildFailedError" not in line:
@@ -90,11 +94,11 @@ def last_error(lines: Sequence[str]) -> str:
 
 
 def newest_checkpoint(work_dir: Path) -> Path | None:
-    """The newest whole checkpoint; removes those that were cut off.
+    """The newest complete checkpoint; deletes incomplete ones.
 
-    A file is whole when its zip directory, which is written last, is there. Of directories
-    (DeepSpeed) only the newest can be cut off: mmengine names it in `last_checkpoint` when it is
-    whole.
+    A file is complete if it has its zip directory, which is written last. Of directories
+    (DeepSpeed) only the newest can be incomplete: mmengine names it in `last_checkpoint` when it is
+    complete.
     """
     note = work_dir / "last_checkpoint"
     named = Path(note.read_text(encoding="utf-8")).name if note.exists() else ""
@@ -123,8 +127,8 @@ def _variables(gpu: bool, work: Path) -> dict[str, str]:
     variables.setdefault("MPLBACKEND", "Agg")
     if not gpu:
         variables["DS_ACCELERATOR"] = "cpu"
-        # DeepSpeed compiles an operator here. A lock that a killed compiler left would stop the
-        # next one for ever.
+        # DeepSpeed compiles an operator here. The lock of a killed compiler would block the next
+        # one forever.
         extensions = work / "torch_extensions"
         if any(extensions.rglob("lock")):
             shutil.rmtree(extensions)
@@ -133,16 +137,16 @@ def _variables(gpu: bool, work: Path) -> dict[str, str]:
 
 
 _PACKAGES = ("torch", "transformers", "xtuner", "mmengine", "peft")
-"""Those whose versions are facts."""
-_EARLIER = {"attention": "sdpa", "offload": False, "save_dtype": "auto"}
-"""What trainings had before plans named it."""
+"""The packages whose versions are facts."""
+_DEFAULTS = {"attention": "sdpa", "offload": False, "save_dtype": "auto"}
+"""Settings that plans of earlier releases do not have."""
 
 
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
     TrainingFailedError, OutOfTimeError."""
     config = job.config
-    settings = {**_EARLIER, **config["settings"]}
+    settings = {**_DEFAULTS, **config["settings"]}
     mask = config["mask"]
     chosen, left_out = rows_to_imitate(job, read_choice(config))
     config.assert_all_read()
@@ -165,7 +169,7 @@ def train(job: Job) -> None:
     processes = int(job.placement.get("processes") or 1)
     gpu = job_device(job).type == "cuda"
     length = length_of(settings, rows, processes)
-    # Iterations count what one process does, so checkpoints serve the same number of processes.
+    # Iterations are those of one process, so a checkpoint needs the same number of processes.
     work_dir = job.work / f"xtuner-{processes}"
     machine = MachineSettings(
         model=str(model),

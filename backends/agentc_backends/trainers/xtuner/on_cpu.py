@@ -1,8 +1,7 @@
 """Runs a module of XTuner or DeepSpeed on a machine without a GPU: `python -m ... MODULE ARGS`.
 
-XTuner 0.2 asks torch.cpu whether it supports bfloat16, and mmengine chooses a CUDA device before it
-joins a process group; neither exists there. Nothing else is changed, and with a GPU this module is
-not used at all.
+XTuner 0.2 calls torch.cpu.is_bf16_supported, and mmengine sets a CUDA device before it joins a
+process group; neither works there. Nothing else is changed, and with a GPU this module is not used.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def main() -> None:
 
 
 def patch_torch(torch: Any) -> None:
-    """Give torch the two functions that are missing without a GPU."""
+    """Add the two functions that torch lacks without a GPU."""
     if not hasattr(torch.cpu, "is_bf16_supported"):
         torch.cpu.is_bf16_supported = lambda: True
     torch.cuda.set_device = lambda device: None

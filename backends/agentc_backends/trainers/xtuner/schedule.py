@@ -1,9 +1,10 @@
-"""Counts and learning rates of a run, in XTuner's iterations (one micro-batch each).
+"""The order of the rows, and lengths and learning rates of a run, in XTuner's iterations (one
+micro-batch each).
 
-mmengine moves its schedulers at every micro-batch and reads the learning rate at the last one of an
-optimiser step. The ranges below are shifted so that step k trains at the same rate as under the
+mmengine advances its schedulers at every micro-batch and reads the learning rate at the last one of
+an optimiser step. The ranges below are shifted so that step k trains at the same rate as in the
 other trainers: k / warm-up in the warm-up, then the decay. A range is never shorter than two
-iterations, so mmengine never stays at its starting factor.
+iterations, for else mmengine would stay at its starting factor.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from agentc_backends.trainers.common.rows import (
 )
 
 BY_TIME = -1
-"""The interval of checkpoints that are saved by time: mmengine's own saves none."""
+"""The interval of checkpoints that are saved by time, at which mmengine's own hook saves none."""
 START_FACTOR = 1e-5
 """Share of the learning rate at which a warm-up starts: mmengine allows no zero."""
 
@@ -38,8 +39,8 @@ class Length:
 
 
 def length_of(settings: Mapping[str, Any], rows: int, processes: int) -> Length:
-    """The length of a run over so many rows (packed sequences, where rows are packed). A last step
-    that an epoch does not fill takes rows of the next pass."""
+    """The length of a run over `rows` rows, or packed sequences. A last step that an epoch does not
+    fill takes rows of the next epoch."""
     accumulation = settings["accumulative_counts"]
     whole = settings["batch_size"] * accumulation * processes
     steps, every = settings["max_steps"], settings["save_steps"]
@@ -73,11 +74,13 @@ def schedulers(settings: Mapping[str, Any], steps: int) -> list[tuple[str, dict[
 
 
 class RowOrder:
-    """An endless sampler for torch's DataLoader.
+    """An endless sampler for torch's DataLoader: the permutations of all trainers, epoch after
+    epoch, dealt to the processes in whole micro-batches.
 
     The rows of all epochs form one stream; `batch_size` rows in a row are a micro-batch, and
     process r of n takes the micro-batches r, r + n, ... Step s of a run thus holds the rows from
-    s * global_batch on, however many processes there are.
+    s * global_batch on, for any number of processes. mmengine's own sampler deals single rows, so
+    that the result would depend on the number of processes.
     """
 
     def __init__(
@@ -114,14 +117,15 @@ class RowOrder:
 
 
 _CHUNK = 1000
-"""Rows that the data set library hands to XTuner's packer at a time."""
+"""Rows that the data set library passes to XTuner's packer at a time."""
 
 
 def packed_sequences(sides: Sequence[Side], max_length: int) -> list[list[bool]]:
-    """The trained-token masks of the packed sequences, in XTuner's order. What is left at the end
-    of a chunk opens the next one; what is left at the very end is not trained.
+    """The trained-token masks of the sequences that XTuner's packer will make, in its order. The
+    rest of a chunk begins the next one; the last rest is not trained.
 
-    Raises RowsError when a sequence has no trained token.
+    They are counted before the training, whose length depends on them. Raises RowsError for a
+    sequence without a trained token, whose loss would not be a number.
     """
     sequences: list[list[bool]] = []
     rest: list[bool] = []
@@ -145,8 +149,8 @@ def packed_sequences(sides: Sequence[Side], max_length: int) -> list[list[bool]]
 
 
 DIVERGED = "diverged.txt"
-"""In the job's work folder: what to tell people, when the loss is no longer a number."""
+"""In the job's work folder: the message of a training whose loss is no longer a number."""
 
 
 STOPPED = "stopped"
-"""There as well: the training saved a checkpoint and stopped before the time limit."""
+"""Also there: the mark of a training that saved a checkpoint and stopped before the time limit."""
