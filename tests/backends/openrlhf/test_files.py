@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agentc_backends.trainers.common.checkpoints import mark_whole
+from agentc_backends.trainers.common.checkpoints import mark_complete
 from agentc_backends.trainers.openrlhf.checkpoints import (
     FOLDER,
     keep_newest_checkpoint,
@@ -18,7 +18,7 @@ def checkpoint(work: Path, step: int, whole: bool = True) -> Path:
     folder.mkdir(parents=True)
     (folder / "mp_rank_00_model_states.pt").write_bytes(b"x")
     if whole:
-        mark_whole(folder)
+        mark_complete(folder)
     return folder
 
 

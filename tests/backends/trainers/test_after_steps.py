@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentc.program.job import Job
-from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole
+from agentc_backends.trainers.common.checkpoints import mark_complete, newest_complete
 from agentc_backends.trainers.common.step_log import StepLog, keep_steps
 from agentc_backends.trainers.openrlhf.session import StepReporter
 
@@ -29,13 +29,13 @@ def lines(job: Job) -> list[dict[str, Any]]:
 
 
 def test_newest_checkpoint_is_that_of_the_last_step(tmp_path: Path) -> None:
-    assert newest_whole(tmp_path, "checkpoint-*") is None
+    assert newest_complete(tmp_path, "checkpoint-*") is None
     for step in (9, 10):
         (tmp_path / f"checkpoint-{step}" / "rank").mkdir(parents=True)
         (tmp_path / f"checkpoint-{step}" / "rank" / "weights").write_bytes(b"x")
-        mark_whole(tmp_path / f"checkpoint-{step}")
+        mark_complete(tmp_path / f"checkpoint-{step}")
     (tmp_path / "checkpoint-11").mkdir()
-    assert newest_whole(tmp_path, "checkpoint-*") == tmp_path / "checkpoint-10"
+    assert newest_complete(tmp_path, "checkpoint-*") == tmp_path / "checkpoint-10"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-10", "checkpoint-9"]
 
 

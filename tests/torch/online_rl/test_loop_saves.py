@@ -100,6 +100,6 @@ def test_a_measured_save_takes_the_place_of_what_is_thought(begun: Callable[[int
     again = begun(1)
     with pytest.raises(OutOfTimeError):
         asyncio.run(again.go())
-    thought = checkpoints.prior_seconds(again.saved_modules)
+    thought = checkpoints.assumed_save_seconds(again.saved_modules)
     assert thought >= 10
     assert again.save_seconds() != thought

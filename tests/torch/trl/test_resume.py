@@ -28,7 +28,7 @@ from tests.torch.trl.jobs import (
 )
 from tests.torch.trl.programs import run_program
 
-from agentc_backends.trainers.common.checkpoints import newest_whole
+from agentc_backends.trainers.common.checkpoints import newest_complete
 
 SETTINGS: dict[str, Any] = {"epochs": 6, "save_every": 3, "global_batch": 8, "micro_batch": 2}
 
@@ -68,7 +68,7 @@ def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
         wait_for_step(cut, step, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        assert newest_whole(cut / "work", "checkpoint-*") is not None
+        assert newest_complete(cut / "work", "checkpoint-*") is not None
     status, out, err = run_program(job)
     assert status == 0, out + err
     assert difference(whole, cut) == 0.0
@@ -121,7 +121,7 @@ def test_an_unfinished_checkpoint_is_removed_and_the_one_before_it_used(
     whole = tmp_path / "whole"
     run_here(trainer_job(whole, "sft", inputs, **SETTINGS))
     work = whole / "work"
-    newest = newest_whole(work, "checkpoint-*")
+    newest = newest_complete(work, "checkpoint-*")
     assert newest is not None
     assert newest.name == "checkpoint-27"
     # The next one was being written when the job was killed.

@@ -22,7 +22,7 @@ from tests.torch.trl.jobs import (
     write_rows,
 )
 
-from agentc_backends.trainers.common.checkpoints import newest_whole, prior_seconds
+from agentc_backends.trainers.common.checkpoints import assumed_save_seconds, newest_complete
 from agentc_backends.trainers.common.checks import TrainingOutOfTimeError
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "save_every": 50, "global_batch": 8, "micro_batch": 2}
@@ -62,7 +62,7 @@ def test_cut_by_its_limit_it_ends_with_the_bytes_of_an_uncut_training(
             run_here(limited(job, 0))
         line = line_of(cut)
         assert (line["done"], line["total"], line["out_of_time"]) == (step, STEPS, True)
-        assert newest_whole(cut / "work", "checkpoint-*") == cut / "work" / f"checkpoint-{step}"
+        assert newest_complete(cut / "work", "checkpoint-*") == cut / "work" / f"checkpoint-{step}"
         assert list((cut / "data").iterdir()) == []
     run_here(limited(job, None))
     assert finished(cut) == finished(whole)
@@ -86,9 +86,9 @@ def test_guess_grows_with_what_is_trained() -> None:
     import torch
 
     layer = torch.nn.Linear(1000, 1000, bias=False)
-    assert prior_seconds(layer) == pytest.approx(10 + 12e6 / 1e8)
+    assert assumed_save_seconds(layer) == pytest.approx(10 + 12e6 / 1e8)
     layer.requires_grad_(False)
-    assert prior_seconds(layer) == 10
+    assert assumed_save_seconds(layer) == 10
 
 
 @pytest.mark.slow

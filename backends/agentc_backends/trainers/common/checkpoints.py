@@ -1,7 +1,8 @@
-"""When a training must save a checkpoint: now and then, and before the job's time limit, so that it
-can still stop in time.
+"""Checkpoints: when a training saves one (from time to time, and before the job's time limit),
+which one in the job's work folder is complete, and the numeric type of the finished one.
 
-Each trainer asks it after each step, in its `time_limit.py` or `reporting.py`.
+A training library writes a checkpoint file by file. A mark that is written last tells a complete
+one from one that was interrupted.
 """
 
 from __future__ import annotations
@@ -18,15 +19,30 @@ from agentc.program.job import Job, write_json
 from agentc_backends.trainers.common.checks import TrainingFailedError, TrainingOutOfTimeError
 from agentc_backends.trainers.common.processes import decide_on_first, first_process, wait_for_all
 
+SHARE = 0.05
+"""The share of a training's time for checkpoints when `save_every` is null."""
+_EXPECTED_BYTES_PER_S = 1e9
+"""The write speed by which the first save is due, before one is measured."""
+_SLOW_BYTES_PER_S = 1e8
+"""The write speed by which time is reserved for the first save, that of a slow file system."""
+_LEAST_S = 10.0
+_STEPS_AHEAD = 2
+_MOMENTS = 8
+"""Bytes of optimiser state for each trained parameter: two moments in float32."""
+_FILE = "save_seconds.json"
+"""In the job's work folder: the duration of the longest save, for later attempts."""
+_MARK = "complete"
+_STEP = re.compile(r"\d+$")
+
 
 def save_dtype_of(word: str, usual: str) -> str:
-    """The numeric type that a spec's `save_dtype` means; `usual` is that of `auto`."""
+    """The numeric type of a spec's `save_dtype`; `usual` is that of `auto`."""
     return usual if word == "auto" else word
 
 
 def save_as(model: Any, out: Path, dtype: str) -> None:
-    """Write a whole model with its weights in `dtype`, which names it in the configuration too.
-    Raises TrainingFailedError where that type cannot hold one of them."""
+    """Write a model with its weights in `dtype`, also in its configuration. Raises
+    TrainingFailedError where a weight exceeds the range of that type."""
     import torch
 
     model.to(getattr(torch, dtype))
@@ -40,23 +56,19 @@ def save_as(model: Any, out: Path, dtype: str) -> None:
     model.save_pretrained(str(out))
 
 
-_MARK = "complete"
-_STEP = re.compile(r"\d+$")
-
-
-def newest_whole(folder: Path, pattern: str) -> Path | None:
-    """The newest whole checkpoint of those that match; removes those that are not whole."""
-    whole: list[Path] = []
+def newest_complete(folder: Path, pattern: str) -> Path | None:
+    """The newest complete checkpoint of those that match; deletes incomplete ones."""
+    complete: list[Path] = []
     for path in folder.glob(pattern):
         if (path / _MARK).exists():
-            whole.append(path)
+            complete.append(path)
         else:
             shutil.rmtree(path)
-    return max(whole, key=step_of, default=None)
+    return max(complete, key=step_of, default=None)
 
 
-def mark_whole(checkpoint: Path) -> None:
-    """Declare a checkpoint whole, once its files are on the disk."""
+def mark_complete(checkpoint: Path) -> None:
+    """Mark a checkpoint as complete, once its files are on the disk."""
     for path in (*checkpoint.rglob("*"), checkpoint):
         if path.is_file() or path == checkpoint:
             _sync(path)
@@ -65,10 +77,10 @@ def mark_whole(checkpoint: Path) -> None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step after which a checkpoint was saved: the number that ends its name."""
-    found = _STEP.search(checkpoint.name)
-    assert found is not None, checkpoint.name
-    return int(found.group())
+    """The step after which a checkpoint was saved: the number at the end of its name."""
+    match = _STEP.search(checkpoint.name)
+    assert match is not None, checkpoint.name
+    return int(match.group())
 
 
 def _sync(path: Path) -> None:
@@ -79,22 +91,14 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-SHARE = 0.05
-"""Of a training's time that its checkpoints may take when `save_every` is null."""
-_EXPECTED_BYTES_PER_S = 1e9
-"""Before the first save is measured."""
-_MOMENTS = 8
-"""Bytes of optimiser state for each trained parameter: two moments in float32."""
-
-
 def checkpoint_bytes(model: Any) -> int:
-    """Bytes of a resumable checkpoint: weights that are trained, and the optimiser's state."""
-    trained = [each for each in model.parameters() if each.requires_grad]
-    return sum(each.numel() * (each.element_size() + _MOMENTS) for each in trained)
+    """Bytes of a resumable checkpoint: trained weights and the optimiser's state."""
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    return sum(weight.numel() * (weight.element_size() + _MOMENTS) for weight in trained)
 
 
 def first_save_seconds(model: Any) -> float:
-    """How long the first save probably takes."""
+    """How long the first save is expected to take."""
     return checkpoint_bytes(model) / _EXPECTED_BYTES_PER_S
 
 
@@ -103,31 +107,23 @@ def save_due(since_s: float, save_s: float) -> bool:
     return since_s > save_s / SHARE
 
 
-_FILE = "save_seconds.json"
-"""In the job's work folder: how long the longest save took, for the attempts that follow."""
-_STEPS_AHEAD = 2
-_LEAST_S = 10.0
-_SLOW_BYTES_PER_S = 1e8
-"""A file system that is slow: before the first save, that of the machine is not known."""
-
-
 class Deadline:
-    """Near when the time left is less than a save and two more steps take, by the longest seen."""
+    """Near when less time is left than a save and two more steps take, by the longest so far."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._kept = job.work / _FILE
-        self._save_s = _read_seconds(self._kept)
+        self._file = job.work / _FILE
+        self._save_s = _read_seconds(self._file)
         self._step_s = 0.0
         self._mark: float | None = None
         self._saved_at = time.monotonic()
 
     def begin_step(self) -> None:
-        """A step begins now; where nobody says so, it begins with the end of the one before."""
+        """A step starts now; without this call it starts at the end of the one before."""
         self._mark = time.monotonic()
 
     def is_near(self, model: Any) -> bool:
-        """Asked by every process at the end of each step: the same on all, the first decides."""
+        """To be called by every process at the end of each step; the first one decides."""
         now = time.monotonic()
         if self._mark is not None:
             self._step_s = max(self._step_s, now - self._mark)
@@ -139,13 +135,14 @@ class Deadline:
         return decide_on_first(lambda: left < save_s + _STEPS_AHEAD * self._step_s)
 
     def save_seconds(self, model: Any) -> float:
-        """How long a save may take: as the longest so far, of earlier attempts too; before the
-        first one, what is thought."""
-        return prior_seconds(model) if self._save_s is None else self._save_s
+        """How long a save may take: the longest so far, earlier attempts included; an assumption
+        before the first."""
+        return assumed_save_seconds(model) if self._save_s is None else self._save_s
 
     def save_due(self, model: Any, step: int, every: int | None) -> bool:
-        """Whether a checkpoint is due after a step, asked by every process at the end of each: each
-        `every` steps, or where that is None so that saves take a small share of the time."""
+        """Whether a checkpoint is due after a step: each `every` steps, or, where that is None, so
+        that saves take a small share of the time. To be called by every process at the end of each
+        step."""
         if every is not None:
             return step % every == 0
         save_s = first_save_seconds(model) if self._save_s is None else self._save_s
@@ -158,21 +155,21 @@ class Deadline:
         self._save_s, self._mark = max(self._save_s or 0.0, now - self._mark), now
         self._saved_at = now
         if first_process():
-            write_json(self._kept, self._save_s)
+            write_json(self._file, self._save_s)
 
     def stop(self, step: int, steps: int) -> NoReturn:
-        """Say that training ends here. Raises OutOfTimeError on every process, once the first one
-        has written all it has to."""
+        """Report that the training stops. Raises TrainingOutOfTimeError on every process, once the
+        first one has written everything."""
         if first_process():
             self.job.progress(step, steps, "steps", force=True)
             self.job.out_of_time()
-        # The launcher ends the others when one is gone.
+        # The launcher ends the other processes when one exits.
         wait_for_all()
         raise TrainingOutOfTimeError(f"at step {step} of {steps}")
 
 
-def prior_seconds(model: Any) -> float:
-    """How long a save may take that nobody has measured."""
+def assumed_save_seconds(model: Any) -> float:
+    """The time to reserve for a save before one is measured."""
     return float(_LEAST_S + checkpoint_bytes(model) / _SLOW_BYTES_PER_S)
 
 

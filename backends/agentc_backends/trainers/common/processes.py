@@ -1,5 +1,10 @@
-"""The processes of one training, as `torch.distributed.run` tells them: which one writes files, how
-many there are, and what they agree on. Neighbour: `launch.py` starts them."""
+"""The processes of one training: how they are started and ended, which one writes files, and the
+decisions that they share.
+
+One process trains in the job itself. Several are started by `torch.distributed.run`, which replaces
+the job's process (`accelerate launch --cpu --num_processes 2` silently runs one process). On
+several nodes of SLURM one launcher runs on each, and they meet on the first node.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +32,19 @@ def process_count() -> int:
 
 
 def decide_on_first(decide: Callable[[], Decision]) -> Decision:
-    """What the first process decides, on all of them; no other calls `decide`."""
+    """The first process's decision, on all of them; only that process calls `decide`."""
     if process_count() == 1:
         return decide()
     import torch.distributed
 
-    words = [decide() if first_process() else None]
-    torch.distributed.broadcast_object_list(words, src=0)
-    # No other process reads its own word.
-    return words[0]  # type: ignore[return-value]
+    decision = [decide() if first_process() else None]
+    torch.distributed.broadcast_object_list(decision, src=0)
+    # The others' None is replaced.
+    return decision[0]  # type: ignore[return-value]
 
 
 def wait_for_all() -> None:
-    """Return once every process has come here."""
+    """Return when every process has called this."""
     if process_count() > 1:
         import torch.distributed
 
@@ -47,8 +52,8 @@ def wait_for_all() -> None:
 
 
 def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
-    """Replace this process by the launcher when the job wants several and none is running yet.
-    Raises RendezvousError."""
+    """Replace this process by the launcher if the job has several processes and they are not
+    running yet. Raises RendezvousError."""
     processes = int(placement.get("processes") or 1)
     if processes == 1 or "LOCAL_RANK" in os.environ:
         return
@@ -86,13 +91,13 @@ def die_with_launcher() -> None:
 
 
 def end_worker(status: int) -> None:
-    """In a process that is or was one of a group: end it at once with `status`, its exit handlers
-    done. Elsewhere nothing happens.
+    """In a process that is or was part of a group: run the exit handlers and exit with `status` at
+    once. Elsewhere do nothing.
 
-    A thread of the process group may still hold the tensors of the last collective. Should it let
-    go of them while the interpreter is being taken down, it cannot have the lock that this takes,
-    and the process aborts (SIGABRT, "terminate called without an active exception") after all its
-    work is done: the launcher would call the training failed.
+    A thread of the process group may still hold the tensors of the last collective. If it releases
+    them during the interpreter's shutdown, it cannot take the lock that this needs, and the process
+    aborts (SIGABRT, "terminate called without an active exception") after its work is done: to the
+    launcher the training has failed.
     """
     torch = sys.modules.get("torch")
     if _launched() or (torch is not None and torch.distributed.is_initialized()):

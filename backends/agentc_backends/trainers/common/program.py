@@ -1,5 +1,5 @@
-"""What every training job does around its training: start its processes, turn what people can mend
-into a message, and record facts."""
+"""The main program of every training job: it starts the processes, prints the errors that users can
+fix, publishes the unchanged model where there is nothing to train on, and records facts."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from agentc_backends.trainers.common.step_log import max_grad_norm, step_facts
 
 
 def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) -> int:
-    """The main program of a training job. `module` is the program itself, of which several are
-    started where several processes train; None where `train` starts them."""
+    """Run a training job. `module` is the program itself, for the launcher of several processes;
+    None where `train` starts them."""
     job = load_job()
     if module is not None:
         try:
@@ -75,7 +75,7 @@ def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
     except TrainingOutOfTimeError as stopped:
         if first_process():
             print(f"{name}: out of time {stopped}, where a checkpoint is saved", file=sys.stderr)
-        # A launcher would take 75 for a failure; the wrapper knows from the progress line.
+        # To a launcher 75 is a failure; the wrapper reads the progress.
         return 0 if "TORCHELASTIC_RUN_ID" in os.environ else os.EX_TEMPFAIL
     return 0
 
@@ -89,8 +89,8 @@ def record_facts(
     processes: int | None = None,
     **more: Any,
 ) -> None:
-    """Facts of the manifest: what became of the rows, steps, processes (where they aren't those
-    that this program is one of), versions of packages."""
+    """Record facts of the manifest: what became of the rows, steps, processes (if they are not
+    those that this program is one of), versions of packages."""
     if not first_process():
         return
     if counts.open_thoughts:
@@ -99,14 +99,14 @@ def record_facts(
             "chat template opens in their prompt: the policy learns to answer inside of it. Data "
             "with thoughts, or a built-in chat_format, would avoid that"
         )
-    kept = {name: value for name, value in asdict(counts).items() if name != "untrained"}
+    rows = {name: value for name, value in asdict(counts).items() if name != "untrained"}
     for name in ("masked", "identical"):
-        # What few trainings have is left out of the others.
-        if not kept[name]:
-            del kept[name]
+        # Facts that few trainings have are left out of the others.
+        if not rows[name]:
+            del rows[name]
     job.facts(
-        **kept,
-        **step_facts(job.logs / STEP_LOG_FILE, max_grad_norm(job.config)),
+        **rows,
+        **step_facts(job.logs / "steps.jsonl", max_grad_norm(job.config)),
         **_compared(job),
         steps=steps,
         world_size=process_count() if processes is None else processes,
@@ -116,22 +116,21 @@ def record_facts(
 
 
 def _compared(job: Job) -> dict[str, Any]:
-    """Whether the policy is its start still. Of a critic nothing is said: a head may be all that
-    it trains."""
+    """Whether the policy is unchanged. Not for a critic, of which only a head may be trained."""
     same = is_unchanged(job.out, job.input("model")) if job.spec["kind"] != "critic" else None
     return {} if same is None else {"unchanged": same}
 
 
-_OWN = ("config.json", "generation_config.json", SCORED_FILE)
-"""Files beside its weights that are of this model alone."""
+_MODEL_FILES = ("config.json", "generation_config.json", SCORED_FILE)
+"""Files of a checkpoint, besides its weights, that belong to this model only."""
 
 
 def keep_model(job: Job, because: str) -> None:
-    """Fill `job.out` with the model that training would have started from, and say so in the facts.
-    No count of tokens is among them: none was trained."""
+    """Publish the model that training would have started from, where there is nothing to train on
+    and the spec allows that. The facts have no count of tokens."""
     base = job.input("model")
     weights = [path for path in sorted(base.iterdir()) if path.name.endswith(WEIGHT_SUFFIXES)]
-    own = [base / name for name in _OWN if (base / name).exists()]
+    own = [base / name for name in _MODEL_FILES if (base / name).exists()]
     for path in (*own, *companion_files(base), *weights):
         _link(path, job.out / path.name)
     job.facts(kept_model=True, kept_because=because, steps=0)
@@ -140,7 +139,7 @@ def keep_model(job: Job, because: str) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """A second name of the same file where the disk allows it: what is published never changes."""
+    """A hard link where the disk allows it: published files never change."""
     real = source.resolve()
     try:
         os.link(real, target)

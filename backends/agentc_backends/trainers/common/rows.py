@@ -1,4 +1,9 @@
-"""The rows that a training job is given, and which of them are imitated."""
+"""The rows of a training job: which are trained, and in which order.
+
+The order is a permutation of each epoch, divided into optimiser steps. Within a step the longest
+rows come first, so that micro-batches hold rows of similar length. That changes no result: losses
+are sums over the rows (or tokens) of a step, divided once.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +42,7 @@ def read_choice(config: JobConfig) -> RowChoice:
 
 
 def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, Any]]:
-    """The rows of a supervised training, and how many were left out; see `select_rows`. Raises
+    """The rows of a supervised training, and counts of those left out; see `select_rows`. Raises
     RowsError."""
     names = (TRAJECTORIES_FILE, ROWS_FILE, PAIRS_FILE)
     rows = [_imitated(row) for row in _input_rows(job.inputs("data"), names)]
@@ -45,8 +50,8 @@ def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, A
 
 
 def _imitated(row: Row) -> Row:
-    """Of a pair its chosen side, behind the prompt and with its reward: what `nll_weight` of a
-    preference training learns from, alone."""
+    """The chosen side of a pair, after the prompt and with its reward, on which the term
+    `nll_weight` of a preference training is computed; other rows as they are."""
     if "chosen" not in row:
         return row
     return {
@@ -60,10 +65,10 @@ def _imitated(row: Row) -> Row:
 
 
 def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str, Any]]:
-    """The rows to imitate and how many were left out: episodes that ended in an infrastructure
-    error always, rows below `min_reward` (or without a reward) when it is given, and of what is
-    left all but the best share, and all but the best of each task, when only these are wanted.
-    Raises NoRowsError where none is left."""
+    """The rows to imitate, and counts of those left out: episodes that ended in an infrastructure
+    error; with `min_reward`, rows below it or without a reward; then all but the best share, and
+    all but the best of each task, where only these are wanted. Raises NoRowsError where none is
+    left."""
     min_reward = choice.min_reward
     whole = [row for row in rows if row.get("end") != "error"]
     kept = whole
@@ -90,7 +95,7 @@ def select_rows(rows: list[Row], choice: RowChoice) -> tuple[list[Row], dict[str
 
 
 def _played(whole: list[Row], kept: list[Row], min_reward: float | None) -> dict[str, Any]:
-    """What `min_reward` left of the episodes that a policy played."""
+    """Facts of the episodes that a policy played, with `min_reward`."""
     played = [row for row in whole if row.get("source") == "policy"]
     if min_reward is None or not played:
         return {}

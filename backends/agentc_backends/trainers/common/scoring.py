@@ -1,6 +1,6 @@
-"""Log-probabilities of a few trained rows by the model as it is at the end of its training, and how
-a few prompts were tokenised: `data/models/scored_rows.py` says what they are for. Each trainer
-brings its own forward pass."""
+"""Log-probabilities of a few trained rows by the finished model, and the tokens of a few prompts,
+which servers are compared with (`data/models/scored_rows.py`). Each trainer has its own forward
+pass."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.scored_rows import EncodedPrompt, ScoredRow, ScoredRows
 
 COUNT, TOKENS, TRAINED = 8, 512, 64
-"""Rows that are scored, and prompts; of each row its first tokens, and where these hold no trained
-one, so many from the first that is."""
+"""The numbers of rows and prompts, of tokens of each row, and, where these have no trained one, of
+tokens from the first trained one on."""
 _DIGITS = 5
-"""More would tell apart what differs by the last bit alone."""
+"""More would distinguish values that differ in the last bit."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringSample:
-    """What of its data a training leaves beside its checkpoint."""
+    """The part of a training's data that is published with its checkpoint."""
 
     sides: tuple[Side, ...]
     prompts: tuple[EncodedPrompt, ...]
@@ -34,10 +34,10 @@ class ScoringSample:
 def sample_of(
     encoder: Encoder, sides: Sequence[Side], prompts: Sequence[Sequence[Message]]
 ) -> ScoringSample:
-    """Some of these token rows and of these prompts, evenly spread, as far as they are compared."""
+    """Some of these token rows and prompts, evenly spread, cut to what is compared."""
     waiting = [prompt for prompt in prompts if prompt and prompt[-1]["role"] != "assistant"]
     return ScoringSample(
-        tuple(map(_beginning, _spread(sides))),
+        tuple(map(_cut, _spread(sides))),
         tuple(_encoded(encoder, _spread(waiting))),
     )
 
@@ -45,8 +45,8 @@ def sample_of(
 def score_rows(
     sample: ScoringSample, dtype: str, log_probs: Callable[[Side], Sequence[float]]
 ) -> ScoredRows:
-    """The rows with what `log_probs` says of each token after the first, computed in `dtype`. Every
-    process that holds a part of the model has to call it, with the same rows."""
+    """The rows with `log_probs` of each token after the first, computed in `dtype`. Every process
+    that holds a part of the model must call it, with the same rows."""
     rows = []
     for side in sample.sides:
         kept: list[float | None] = [None]
@@ -60,8 +60,8 @@ def chosen_log_probs(logits: Any, ids: Any) -> list[float]:
     """Of a row's tokens after the first, from the logits (length, vocabulary) of the row."""
     kept = logits[:-1].float()
     chosen = kept.gather(1, ids[1:].unsqueeze(1)).squeeze(1)
-    found: list[float] = (chosen - kept.logsumexp(dim=-1)).tolist()
-    return found
+    log_probs: list[float] = (chosen - kept.logsumexp(dim=-1)).tolist()
+    return log_probs
 
 
 def _spread(items: Sequence[Item]) -> list[Item]:
@@ -69,7 +69,7 @@ def _spread(items: Sequence[Item]) -> list[Item]:
     return [items[number * len(items) // count] for number in range(count)]
 
 
-def _beginning(side: Side) -> Side:
+def _cut(side: Side) -> Side:
     # The first token is never predicted.
     first = side.trained.index(True, 1)
     end = TOKENS if first < TOKENS else first + TRAINED
@@ -78,8 +78,8 @@ def _beginning(side: Side) -> Side:
 
 def _encoded(encoder: Encoder, prompts: Sequence[Sequence[Message]]) -> Iterator[EncodedPrompt]:
     for prompt in prompts:
-        messages = [{"role": each["role"], "content": each["content"]} for each in prompt]
+        messages = [{"role": message["role"], "content": message["content"]} for message in prompt]
         try:
             yield EncodedPrompt(messages, encoder.encode_prompt(messages))
         except FormatError:
-            continue  # a template that writes whole conversations alone
+            continue  # a template that writes whole conversations only

@@ -1,6 +1,7 @@
-"""logs/steps.jsonl, a line for each step that is logged, and the job's progress line with it.
+"""The log of a training's steps, logs/steps.jsonl, and the facts of it by which
+`agentc.runtime.health` judges the loss and the gradients.
 
-Each trainer's `reporting.py` says when a line is due and what stands in it.
+Each trainer decides when a line is due and which numbers it has.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from agentc_backends.trainers.common.processes import first_process
 
 
 class StepLog:
-    """The first process writes; on the others nothing happens. An attempt that begins after step
-    `done` drops the lines of later steps, which it is about to repeat."""
+    """Only the first process writes. An attempt that resumes after step `done` drops the lines of
+    later steps, which it repeats."""
 
     def __init__(self, job: Job, done: int) -> None:
         self._job = job
         self._path = job.logs / STEP_LOG_FILE
         self._time = 0.0
-        # As of this attempt's last line; before its first, how long the tokens took is not known.
+        # At this attempt's last line; before its first line there is no time to divide by.
         self._tokens: float | None = None
         if first_process():
             keep_steps(self._path, done)
@@ -34,8 +35,8 @@ class StepLog:
     def write(
         self, step: int, steps: int, *, lr: float, tokens: float, numbers: Mapping[str, Any]
     ) -> None:
-        """Add the line of a step: its learning rate, the tokens trained from the run's first step
-        on, and numbers with the `loss` among them."""
+        """Add the line of a step: its learning rate, the tokens since the run's first step, and its
+        numbers, the `loss` among them. The job's progress shows them too."""
         if not first_process():
             return
         now = time.monotonic()
@@ -47,10 +48,10 @@ class StepLog:
         line["num_tokens"] = float(tokens)
         with self._path.open("a", encoding="utf-8") as log:
             log.write(json.dumps(line, sort_keys=True) + "\n")
-        shown: dict[str, Any] = {"loss": numbers["loss"], "tokens_per_s": speed}
+        progress: dict[str, Any] = {"loss": numbers["loss"], "tokens_per_s": speed}
         if "rewards/margins" in numbers:
-            shown["margin"] = numbers["rewards/margins"]
-        self._job.progress(step, steps, "steps", **shown)
+            progress["margin"] = numbers["rewards/margins"]
+        self._job.progress(step, steps, "steps", **progress)
 
 
 def keep_steps(log: Path, last: int) -> None:
@@ -62,12 +63,12 @@ def keep_steps(log: Path, last: int) -> None:
         try:
             line = json.loads(text)
         except ValueError:
-            continue  # it was being written when the job was cut off
+            continue  # not written to its end when the job was interrupted
         if line["step"] <= last:
             kept.append(line)
-    whole = log.with_suffix(".tmp")
-    write_rows(whole, kept)
-    whole.replace(log)
+    shortened = log.with_suffix(".tmp")
+    write_rows(shortened, kept)
+    shortened.replace(log)
 
 
 def step_facts(log: Path, max_grad_norm: float | None) -> dict[str, Any]:
@@ -84,8 +85,8 @@ def step_facts(log: Path, max_grad_norm: float | None) -> dict[str, Any]:
 
 
 def curve_facts(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The same of a run of RL, whose curve has the means of each iteration: of the actor, or of a
-    critic that learns alone. Whether gradients were clipped is not known of means."""
+    """The same of an RL run, whose curve has means over each iteration: of the actor, or of the
+    critic if only that learns. Of means it is not known whether gradients were clipped."""
     facts: dict[str, Any] = {}
     for phase in ("actor", "critic"):
         rows = [row[phase] for row in curve if isinstance(row.get(phase), Mapping)]
@@ -96,8 +97,8 @@ def curve_facts(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if norms:
             broken = sum(not math.isfinite(norm) for norm in norms)
             finite = [norm for norm in norms if math.isfinite(norm)]
-            known = _gradients(finite, math.inf) if finite else {"steps": 0}
-            facts["gradients"] = {**known, "not_finite": broken, "per": "iterations"}
+            numbers = _gradients(finite, math.inf) if finite else {"steps": 0}
+            facts["gradients"] = {**numbers, "not_finite": broken, "per": "iterations"}
         if rows:
             break
     return facts
@@ -125,7 +126,7 @@ def _gradients(norms: Sequence[float], limit: float) -> dict[str, Any]:
 
 
 def max_grad_norm(config: JobConfig) -> float | None:
-    """The clipping norm of a training job, by the name that its library has for it."""
+    """The clipping norm of a training job, by its library's name for it."""
     arguments = config.get("arguments") or {}
     for value in (arguments.get("max_grad_norm"), config.get("max_norm")):
         if value is not None:
@@ -139,13 +140,13 @@ def max_grad_norm(config: JobConfig) -> float | None:
 def _lines(log: Path) -> list[dict[str, Any]]:
     if not log.exists():
         return []
-    found = []
+    lines = []
     for text in log.read_text(encoding="utf-8").splitlines():
         try:
-            found.append(json.loads(text))
+            lines.append(json.loads(text))
         except ValueError:
             continue
-    return found
+    return lines
 
 
 def _numbers(lines: Sequence[Mapping[str, Any]], name: str) -> list[float]:

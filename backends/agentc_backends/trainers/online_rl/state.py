@@ -25,7 +25,7 @@ from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS
 from agentc.program.job import Job, each_row, write_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
-from agentc_backends.trainers.common.checkpoints import mark_whole, newest_whole, step_of
+from agentc_backends.trainers.common.checkpoints import mark_complete, newest_complete, step_of
 from agentc_backends.trainers.online_rl.learning import Learner
 
 STATE = "state"
@@ -47,11 +47,11 @@ class RunPlace:
 
 def save_state(folder: Path, learner: Learner, place: RunPlace) -> None:
     """Write the state, then delete the one before it."""
-    newest = newest_whole(folder, f"{_STATES}*")
+    newest = newest_complete(folder, f"{_STATES}*")
     target = folder / f"{_STATES}{1 + (0 if newest is None else step_of(newest))}"
     write_learner(target, learner)
     (target / _STATE).write_text(json.dumps(asdict(place), sort_keys=True), encoding="utf-8")
-    mark_whole(target)
+    mark_complete(target)
     if newest is not None:
         shutil.rmtree(newest)
 
@@ -78,7 +78,7 @@ def read_learner(folder: Path, learner: Learner) -> None:
 
 def load_state(folder: Path, learner: Learner) -> RunPlace | None:
     """Load the newest state into the learner and return the next phase; None without a state."""
-    newest = newest_whole(folder, f"{_STATES}*")
+    newest = newest_complete(folder, f"{_STATES}*")
     if newest is None:
         return None
     read_learner(newest, learner)

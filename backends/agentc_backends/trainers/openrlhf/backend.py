@@ -11,7 +11,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.backend_api.memory import ALWAYS, Held, Logits, MemoryQuestion, TrainerMemory
 from agentc.kinds.field import Field, Json, integer
 from agentc_backends.software import OPENRLHF
-from agentc_backends.trainers.common.checks import attention_named
+from agentc_backends.trainers.common.checks import attention_implementation
 from agentc_backends.trainers.common.lowering import (
     adapter_weights,
     leave_nll,
@@ -124,7 +124,7 @@ def _shared(view: StageView) -> dict[str, Json]:
         *("--lr_scheduler", scheduler, "--lr_warmup_ratio", _decimal(warmup)),
         *("--max_norm", _decimal(view.number("max_grad_norm"))),
         *("--ds.param_dtype", _dtype(view)),
-        *("--ds.attn_implementation", attention_named(view.text("attention"))),
+        *("--ds.attn_implementation", attention_implementation(view.text("attention"))),
         *("--ds.zero_stage", str(stage)),
         *(("--ds.adam_offload",) if view.flag("offload") else ()),
         *("--logger.logging_steps", str(view.integer("log_every"))),

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentc_backends.data.models.checkpoint import WEIGHT_SUFFIXES, companion_files, load_model
 from agentc_backends.trainers.common.checkpoints import (
-    newest_whole,
+    newest_complete,
     save_as,
     save_dtype_of,
     step_of,
@@ -81,7 +81,7 @@ def keep_newest_checkpoint(work: Path) -> int:
     DeepSpeed looks: DeepSpeed writes that file without waiting for the disk. Returns its step, 0
     without one."""
     folder = work / FOLDER
-    newest = newest_whole(folder, f"{TAG}*")
+    newest = newest_complete(folder, f"{TAG}*")
     for path in folder.glob(f"{TAG}*"):
         if path != newest:
             shutil.rmtree(path)

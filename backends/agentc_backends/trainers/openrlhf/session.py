@@ -25,7 +25,7 @@ from agentc.program.job import Job, JobConfig
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side
 from agentc_backends.data.models.checkpoint import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
-from agentc_backends.trainers.common.checkpoints import Deadline, mark_whole
+from agentc_backends.trainers.common.checkpoints import Deadline, mark_complete
 from agentc_backends.trainers.common.checks import (
     require_attention,
     require_finite,
@@ -153,7 +153,7 @@ class StepReporter:
     def saved(self, number: int) -> None:
         """Record that the checkpoint after a step is written."""
         if first_process():
-            mark_whole(self.job.work / FOLDER / f"{TAG}{number}")
+            mark_complete(self.job.work / FOLDER / f"{TAG}{number}")
         self._deadline.saved()
 
     def stop(self, number: int) -> NoReturn:

@@ -14,7 +14,7 @@ from agentc_backends.data.chat.tokens import Encoder
 from agentc_backends.data.models.checkpoint import companion_files, load_model, require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
 from agentc_backends.job_device import job_device
-from agentc_backends.trainers.common.checkpoints import newest_whole, save_as, save_dtype_of
+from agentc_backends.trainers.common.checkpoints import newest_complete, save_as, save_dtype_of
 from agentc_backends.trainers.common.processes import decide_on_first, first_process, process_count
 from agentc_backends.trainers.common.program import record_facts
 from agentc_backends.trainers.common.rows import StepSampler, empty_rows, step_totals
@@ -133,7 +133,7 @@ def _fit(trainer: Any, job: Job) -> None:
     # Progress goes to progress.json and logs/steps.jsonl instead of the standard output.
     trainer.remove_callback(PrinterCallback)
     # Only one process decides, for it also deletes incomplete checkpoints.
-    resume = decide_on_first(lambda: newest_whole(job.work, f"{CHECKPOINTS}*"))
+    resume = decide_on_first(lambda: newest_complete(job.work, f"{CHECKPOINTS}*"))
     limit = StopInTime(job)
     trainer.add_callback(limit)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))

@@ -16,7 +16,7 @@ from typing import Any
 from agentc.program.job import Job
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.job_device import visible_device
-from agentc_backends.trainers.common.checks import attention_named, require_attention
+from agentc_backends.trainers.common.checks import attention_implementation, require_attention
 from agentc_backends.trainers.common.processes import first_process, process_count
 
 NONE, OPTIMIZER, FULL = "none", "optimizer", "full"
@@ -51,7 +51,7 @@ def read_layout(job: Job) -> ModelLayout:
     return ModelLayout(
         sharding=placement.get("sharding", NONE),
         offload=placement.get("offload", False),
-        attention=attention_named(placement.get("attention", "auto")),
+        attention=attention_implementation(placement.get("attention", "auto")),
         bfloat16=job.config["arguments"]["bf16"],
     )
 

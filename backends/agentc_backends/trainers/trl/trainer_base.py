@@ -13,7 +13,7 @@ from peft import PeftModel
 from transformers import TrainerCallback
 
 from agentc.program.job import Job
-from agentc_backends.trainers.common.checkpoints import Deadline, mark_whole
+from agentc_backends.trainers.common.checkpoints import Deadline, mark_complete
 from agentc_backends.trainers.common.checks import require_finite
 from agentc_backends.trainers.common.processes import first_process, wait_for_all
 from agentc_backends.trainers.common.rows import StepSampler
@@ -225,7 +225,7 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         wait_for_all()
         if first_process():
-            mark_whole(self.job.work / f"{CHECKPOINTS}{state.global_step}")
+            mark_complete(self.job.work / f"{CHECKPOINTS}{state.global_step}")
 
 
 class StopInTime(TrainerCallback):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.backend_api.memory import ALWAYS, Held, Logits, MemoryQuestion, TrainerMemory
 from agentc.kinds.field import Field, Json
 from agentc_backends.software import XTUNER
-from agentc_backends.trainers.common.checks import attention_named
+from agentc_backends.trainers.common.checks import attention_implementation
 from agentc_backends.trainers.common.lowering import (
     adapter_weights,
     gradients_at,
@@ -121,7 +121,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "save_steps": view.get("save_every"),
         "log_steps": view.integer("log_every"),
         "lora": view.get("lora"),
-        "attention": attention_named(view.text("attention")),
+        "attention": attention_implementation(view.text("attention")),
         "zero_stage": stage,
         "offload": offload,
         "save_dtype": view.text("save_dtype"),
