@@ -4,7 +4,7 @@ an interpreter with torch.
 
 512 replies of 10 tokens to turns of conversations of 6 to 19 turns, 25 tokens a turn behind 30; a
 Llama of two layers of 64. A prompt of its own begins with a token that no other has, so that
-nothing is shared and as much is computed as without `shared_texts.py`. By turns, medians.
+nothing is shared and as much is computed as without shared texts. By turns, medians.
 """
 
 from __future__ import annotations
