@@ -86,14 +86,14 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc_backends/trainers/common": {
         "lowering": "reads what all trainers have, puts the config into a draft",
-        "step_facts": "turns losses and gradients of the steps into facts",
+        "step_log": "turns losses and gradients of the steps into facts",
     },
     "agentc_backends/trainers/openrlhf": {"backend": "is asked as well, for it trains DPO too"},
     "agentc_backends/trainers/trl": {
         "backend": "puts it into the arguments of the trainer",
         "job_dpo": "is the program",
-        "laid_out": "is what both trainers inherit: leaves a model that is sharded alone",
         "session": "reads the config",
+        "trainer_base": "is what both trainers inherit: leaves a model that is sharded alone",
         "trainers": "**acts**: the loss",
     },
 }
