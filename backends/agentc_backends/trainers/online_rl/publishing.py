@@ -1,6 +1,6 @@
 """The artifact of a run: the policy as a checkpoint at its root, and the run's files with it.
 
-`agentc.runtime.contracts.run_contract` checks it. The server of a run's policy reads the critic
+`agentc.runtime.contracts.model_contracts` checks it. The server of a run's policy reads the critic
 from it (`read_critic`).
 """
 
