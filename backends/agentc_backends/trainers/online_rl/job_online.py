@@ -110,7 +110,7 @@ async def train(job: Job) -> None:
             evaluated = live_policy(settings.evaluate["temperature"])
             evaluation = Evaluation(
                 split=settings.evaluate["split"],
-                tasks=tasks_of(meta, settings.evaluate["split"], settings.evaluate["limit"]),
+                tasks=split_tasks(meta, settings.evaluate["split"], settings.evaluate["limit"]),
                 every=settings.evaluate["every"],
                 attempts=settings.evaluate["attempts"],
                 seed=settings.evaluate["seed"],

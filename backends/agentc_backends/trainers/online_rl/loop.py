@@ -21,7 +21,7 @@ from torch import nn
 
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import Servers
-from agentc_backends.agents.common.episode import Attempt, EpisodeRules
+from agentc_backends.agents.common.episode import Attempt, EpisodeRules, task_attempts
 from agentc_backends.agents.common.failures import OutOfTimeError
 from agentc_backends.agents.common.runner import Hooks, Row, run_episodes
 from agentc_backends.agents.common.seeds import episode_seed
@@ -223,7 +223,7 @@ class Run:
         if iteration != schedule.iterations and iteration % evaluation.every:
             return {}
         journal = self.files.evaluated
-        attempts = attempts_at(
+        attempts = task_attempts(
             evaluation.tasks,
             evaluation.attempts,
             seed=evaluation.seed,
