@@ -106,7 +106,7 @@ def record_facts(
             del rows[name]
     job.facts(
         **rows,
-        **step_facts(job.logs / "steps.jsonl", max_grad_norm(job.config)),
+        **step_facts(job.logs / STEP_LOG_FILE, max_grad_norm(job.config)),
         **_compared(job),
         steps=steps,
         world_size=process_count() if processes is None else processes,

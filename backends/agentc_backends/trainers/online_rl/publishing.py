@@ -99,7 +99,7 @@ def publish_run(
     write_rows(out / CURVE_FILE, itertools.chain(*earlier, files.curve()))
     evaluated = _evaluated(folder, before)
     if evaluated:
-        write_rows(out / EVALUATIONS, evaluated)
+        write_rows(out / EVALUATIONS_FILE, evaluated)
     iterations = sorted(int(path.name) for path in (out / KEPT).glob("*"))
     write_json(out / RUN_FILE, {"run": VERSION, **about, "checkpoints": iterations})
 
@@ -107,11 +107,11 @@ def publish_run(
 def _evaluated(folder: Path, before: Sequence[Path]) -> list[dict[str, Any]]:
     """All rows of evaluations, sorted: concurrent episodes end in any order. Both runs may have
     evaluated the policy at which one continues the other."""
-    rows = [*each_row(folder / EVALUATIONS)]
+    rows = [*each_row(folder / EVALUATIONS_FILE)]
     own = {row["iteration"] for row in rows}
     for path in before:
-        if (path / EVALUATIONS).exists():
-            earlier = each_row(path / EVALUATIONS)
+        if (path / EVALUATIONS_FILE).exists():
+            earlier = each_row(path / EVALUATIONS_FILE)
             rows += [row for row in earlier if row["iteration"] not in own]
     return sorted(rows, key=_order)
 

@@ -30,7 +30,6 @@ from agentc_backends.trainers.online_rl.learning import Learner
 
 STATE = "state"
 """The folder of an artifact that holds the learner."""
-EPISODES, EVALUATIONS, CURVE = "episodes.jsonl", "evaluations.jsonl", "curve.jsonl"
 _STATES = "state-"
 _STATE = "state.json"
 
@@ -147,10 +146,10 @@ class RunFiles:
         earlier run's curve."""
         self.first = first
         iteration = place.iteration
-        for name in (EPISODES, EVALUATIONS):
+        for name in (EPISODES_FILE, EVALUATIONS_FILE):
             _filter_rows(self._folder / name, lambda row: row["iteration"] <= iteration)
         # The curve's row of an iteration is written at the iteration's end.
-        _filter_rows(self._folder / CURVE, lambda row: row["iteration"] < iteration)
+        _filter_rows(self._folder / CURVE_FILE, lambda row: row["iteration"] < iteration)
         self._journals = {
             EPISODES_FILE: Journal(
                 self._folder / EPISODES_FILE, ("iteration", "attempt")
@@ -170,12 +169,12 @@ class RunFiles:
     @property
     def played(self) -> Journal:
         """Episodes of training, one row each."""
-        return self._journals[EPISODES]
+        return self._journals[EPISODES_FILE]
 
     @property
     def evaluated(self) -> Journal:
         """Episodes of evaluations."""
-        return self._journals[EVALUATIONS]
+        return self._journals[EVALUATIONS_FILE]
 
     def episodes_of(self, iteration: int) -> Sequence[Mapping[str, Any]]:
         """The rows of an iteration, in their order."""
@@ -222,8 +221,8 @@ def run_start(job: Job, learner: Learner) -> RunStart:
             "the run to go on from did not publish its state; run it with `publish_state: true`"
         )
     read_learner(folder / STATE, learner)
-    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    *_, last = each_row(folder / CURVE)
+    run = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    *_, last = each_row(folder / CURVE_FILE)
     return RunStart(run["iterations"], _by_iteration(folder), last)
 
 
