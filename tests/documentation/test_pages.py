@@ -39,8 +39,6 @@ ELSEWHERE = frozenset(
         "agentc.backends",  # the groups of entry points
         "agentc.searchers",
         "agentc.trackers",
-        "agentc_backends.environment_server",
-        "agentc_backends.gym.make",
         "construct_preference.py",
         "logs/xtuner_config.py",
         "mcts_collection.py",

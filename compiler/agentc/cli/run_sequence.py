@@ -224,8 +224,8 @@ class ExperimentRun:
             cost = run.estimate(measure_from=None)
 
     def _after_step(self, stages: tuple[str, ...]) -> ExperimentRun:
-        """The run with the rounds that the store leaves now. Raises RefusedSpecError where the store
-        has no result of the stages that were run."""
+        """The run with the rounds that the store leaves now. Raises RefusedSpecError where it has
+        no result of the stages that were run."""
         compiled, rounds = with_stopped_rounds(
             self.compiled, self.arguments, self.table, self.layout
         )

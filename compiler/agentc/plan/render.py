@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-import orjson
-
 from agentc.backend_api import JobDraft, LeaseDraft, Ranks
 from agentc.collection import paused_collection
 from agentc.kinds.field import Json
@@ -170,9 +168,6 @@ def read_document(text: str) -> dict[str, Json]:
     return document
 
 
-_LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-
-
 @paused_collection()
 def render_plan(plan: Plan) -> str:
     """The same plan gives the same bytes everywhere."""
@@ -181,7 +176,11 @@ def render_plan(plan: Plan) -> str:
 
 def document_text(document: Json) -> str:
     """Plain JSON for a file: sorted keys, two-space indent, a newline at the end."""
+    # Not above: software in which plans are only read has no orjson.
+    import orjson
+
+    layout = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     try:
-        return orjson.dumps(document, option=_LAYOUT).decode("utf-8")
+        return orjson.dumps(document, option=layout).decode("utf-8")
     except orjson.JSONEncodeError:  # a whole number of more than 64 bits, say
         return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -307,7 +307,7 @@ def test_the_textcraft_lease_passes_its_options_on_and_expects_them() -> None:
 
 
 def test_declared_facts_are_those_of_the_environment() -> None:
-    environment = TextCraftEnvironment
+    environment = TextCraftEnvironment(TextCraftSettings())
     assert isinstance(TEXTCRAFT, EnvironmentBackend)
     assert TEXTCRAFT.splits == environment.splits
     assert TEXTCRAFT.reward_range == environment.reward_range

@@ -66,12 +66,12 @@ class DrawSteps:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._new: list[Ongoing] = []
+        self._new: list[EngineRequest] = []
 
     def begin(self, request: DrawRequest, decode: Decode, done: Callable[[Sampled], None]) -> None:
         """Add a request; the step that ends its reply calls `done`."""
         self._new.append(
-            Ongoing(
+            EngineRequest(
                 prompt=numpy.array(request.prompt, numpy.int32),
                 max_tokens=min(decode.max_tokens, request.room or decode.max_tokens),
                 done=lambda ended: done(Sampled(tuple(ended.tokens), not ended.ended)),

@@ -68,7 +68,7 @@ def with_hidden_texts(
     for row in rows:
         shared = len(row["prompt"]) - 2 * row.get("shared_turns", 0)
         hidden.require_unseen(row["task_id"], row["prompt"][:shared])
-        messages, opening = hidden.placed(template_at, row["task_id"], row["prompt"])
+        messages, opening = hidden.place(template_at, row["task_id"], row["prompt"])
         placed.append({**row, "prompt": messages, **({"opening": opening} if opening else {})})
     return placed
 
@@ -157,7 +157,7 @@ def pairs_without_hidden_texts(
 
 def _cut_side(side: Side, pattern: Side) -> Side:
     """A side cut to the number of trained tokens of `pattern`, row by row."""
-    return joined(
+    return join_sides(
         [
             _cut_row(row, sum(like.trained))
             for row, like in zip(side.rows(), pattern.rows(), strict=True)
