@@ -147,7 +147,7 @@ def test_another_user_s_jobs_are_waited_for_and_their_record_stays(
     awaited, messages = leftovers.adopt_orphans([run], work)
     assert [each.token for each in awaited] == ["a1b2"]
     assert messages == [
-        f"1 job of a run of user {another} that was killed are in the queue (76): waiting for what"
+        f"1 job of a run of user {another} that was killed is in the queue (76): waiting for what"
         f" they make; only user {another} (or an administrator) can end them"
     ]
     queue.has()

@@ -113,6 +113,12 @@ def test_drained_nodes_and_limits_come_with_what_they_mean(plan: TinyPlan) -> No
     assert "a limit of the account or qos, until other jobs end" in line
 
 
+def test_nodes_that_are_down_come_with_what_shows_why(plan: TinyPlan) -> None:
+    scene = Scene(plan)
+    scene.after(LOOK_S, _7="PENDING Nodes required for job are DOWN, DRAINED or reserved")
+    assert "`sinfo -R` shows why" in scene.after(70)[1][0]
+
+
 def test_suspended_job_is_said_once_and_again_when_it_is_once_more(plan: TinyPlan) -> None:
     scene = Scene(plan)
     said = [

@@ -74,7 +74,7 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRu
         )
     if numbers:
         messages.append(
-            f"{counted(len(numbers), 'job')} of a run that was killed are in the queue"
+            f"{counted(len(numbers), 'job')} of a run that was killed {_are(numbers)} in the queue"
             f" ({', '.join(numbers)}): waiting for what they make; `agentc cancel` ends them"
         )
     return tuple(awaited), messages
@@ -101,12 +101,16 @@ def refusal(run: ActiveRun) -> str:
     return f"{run.name}: it is {run.user}'s: only they (or an administrator) can end its jobs"
 
 
+def _are(jobs: Sequence[object]) -> str:
+    return "is" if len(jobs) == 1 else "are"
+
+
 def _of_another(run: ActiveRun, jobs: Sequence[QueuedJob]) -> str:
     numbers = ", ".join(job.id for job in jobs)
     return (
-        f"{counted(len(jobs), 'job')} of a run of {run.user} that was killed are in the queue"
-        f" ({numbers}): waiting for what they make; only {run.user} (or an administrator) can end"
-        " them"
+        f"{counted(len(jobs), 'job')} of a run of {run.user} that was killed {_are(jobs)} in the"
+        f" queue ({numbers}): waiting for what they make; only {run.user} (or an administrator) can"
+        " end them"
     )
 
 

@@ -56,7 +56,10 @@ _NEVER = (
     ),
 )
 _HINTS = (
-    (r"ReqNodeNotAvail", "nodes that it needs are drained, down or reserved; `sinfo -R` shows why"),
+    (
+        r"ReqNodeNotAvail|Nodes required for job are DOWN",
+        "nodes that it needs are drained, down or reserved; `sinfo -R` shows why",
+    ),
     (r"(?:QOS|Assoc|Association)\w*Limit", "a limit of the account or qos, until other jobs end"),
 )
 
