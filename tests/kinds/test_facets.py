@@ -15,6 +15,9 @@ from agentc.kinds.table import ACTING, SERVED, TRAINERS
 NAMES = {kind.name for kind in KINDS}
 ALLOWED = {
     "backends/agentc_backends/agents/rank/backend.py": "inputs, which are called as kinds are",
+    "backends/agentc_backends/data/models/backend.py": "its own three kinds",
+    "backends/agentc_backends/data/models/job_scratch.py": "its own three kinds",
+    "backends/agentc_backends/data/models/model_files.py": "its own three kinds",
     "backends/agentc_backends/environments/colbench/backend.py": "capabilities",
     "backends/agentc_backends/environments/colbench/frontend/backend.py": "capabilities",
     "backends/agentc_backends/environments/guessing_games/backend.py": "capabilities",

@@ -6,7 +6,12 @@ import pytest
 
 from agentc.diagnostics import Sink
 from agentc.diagnostics.diagnostic import Source
-from agentc.diagnostics.odd_characters import meant_by, odd_characters, plain, without_accents
+from agentc.diagnostics.odd_characters import (
+    intended_character,
+    odd_characters,
+    plain,
+    without_accents,
+)
 from agentc.source.load import load_bytes, load_text
 from agentc.source.yaml_cause import _WORK, find_cause
 
@@ -34,7 +39,7 @@ from agentc.source.yaml_cause import _WORK, find_cause
     ],
 )
 def test_what_passes_for_ascii(character: str, meant: str | None) -> None:
-    assert meant_by(character) == meant
+    assert intended_character(character) == meant
 
 
 def test_a_character_is_named_with_its_place() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agentc.kinds.artifacts import METRICS
+from agentc.kinds.table import kinds_where
 from agentc.plan.fold import Group, fold_groups, folded_title, groups_of
 from agentc.plan.review import STATE_WORDS, Item, Mark, Review
 from agentc.plan.work import State
 
+_EVALUATIONS = kinds_where(lambda kind: kind.produces is METRICS)
 _MANY_INPUTS = 6
 """What reads more stages than these (a report reads all) is drawn below them, with edges only to
 those that no other of them leads from."""
@@ -147,7 +150,7 @@ def _join_evaluations(
             readers.setdefault(parent, set()).add(reader)
     alike: dict[tuple[object, ...], list[GraphNode]] = {}
     for node in nodes.values():
-        if node.kind == "evaluate":
+        if node.kind in _EVALUATIONS:
             read_by = frozenset(readers.get(node.id, ()))
             look = (node.group, node.backend, node.mark, node.state, read_by)
             alike.setdefault(look, []).append(node)
