@@ -156,7 +156,7 @@ def test_a_checkpoint_that_comes_back_by_its_path_is_compared(
     source = trained("sft") / "data"
     config = {"path": str(source), "digest": content_digest(source), "chat_format": "tokenizer"}
     job = make_job(tmp_path / "path", "model", config, {})
-    job_path.import_dataset(Job(job))
+    job_path.import_model(Job(job))
     adopted = tmp_path / "path" / "data"
     assert read_scored_rows(adopted) == read_scored_rows(source)
     assert compared(adopted)["log_prob_agreement"]["max"] < 1e-4
