@@ -31,7 +31,7 @@ def main() -> None:
     def weightless(directory: Path, layout: Any) -> Any:
         return meta_model(str(directory), dtype=torch.float32, attn_implementation=layout.attention)
 
-    setattr(session, "load_laid_out", weightless)  # noqa: B010 - mypy
+    setattr(session, "load_with_layout", weightless)  # noqa: B010 - mypy
     for each in json.load(sys.stdin):
         with tempfile.TemporaryDirectory() as folder:
             job = _job(each, Path(folder))

@@ -175,10 +175,10 @@ def test_a_full_server_says_when_to_come_back_and_clients_do(bell: Running) -> N
 
 HOLDER = """
 import asyncio, sys
-from agentc_backends.agents import client
+from agentc_backends import clients
 
 async def hold():
-    environment = client.EnvironmentClient(sys.argv[1], lease_s=1.5)
+    environment = clients.EnvironmentClient(sys.argv[1], lease_s=1.5)
     for _ in range(5):
         await environment.create()
     print("held", flush=True)

@@ -72,8 +72,11 @@ def crowded() -> dict[str, Any]:
 
 def stop(jvm: Jvm) -> None:
     """It keeps its connections and says nothing; what would take minutes takes a second."""
-    for connection in jvm._gateway._gateway_client.deque:
+    client = jvm._gateway._gateway_client
+    for connection in client.deque:
         connection.socket.settimeout(1.0)
+    # New connections: py4j opens one where Python forgets a Java object meanwhile.
+    client.gateway_parameters.read_timeout = 1.0
     os.kill(jvm.pid, signal.SIGSTOP)
 
 
