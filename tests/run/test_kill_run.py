@@ -107,12 +107,12 @@ def test_published_object_survives_the_death_of_its_wrapper(plan: TinyPlan) -> N
     script.write_text(
         "import os, signal, sys\n"
         "if 'agentc.runtime.job' in sys.orig_argv:\n"
-        "    from agentc.runtime.store import publish\n"
-        "    rename = publish.publish\n"
+        "    from agentc.runtime.store import staging\n"
+        "    rename = staging.publish\n"
         "    def rename_and_die(*words):\n"
         "        rename(*words)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    publish.publish = rename_and_die\n"
+        "    staging.publish = rename_and_die\n"
     )
     done = subprocess.run(
         argv,
