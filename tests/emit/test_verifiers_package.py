@@ -85,9 +85,12 @@ def test_verifiers_plays_the_installed_package(package: Path, tmp_path: Path) ->
     into = ["--python", sys.executable, "--no-deps", "--target", str(site)]
     subprocess.run([*install, *into, str(package)], check=True)
     # The loop of verifiers is a script that it has `uv` prepare; that of jobs fetches nothing.
-    settle = "import sys, pathlib; from agentc_backends.agents.verifiers.uv_command import settle; "
+    prepare = (
+        "import sys, pathlib; "
+        "from agentc_backends.agents.verifiers.uv_command import prepare_home; "
+    )
     ours = os.pathsep.join(str(ROOT / name) for name in ("compiler", "backends"))
-    words = [python, "-c", settle + "settle(pathlib.Path(sys.argv[1]), ())", str(home)]
+    words = [python, "-c", prepare + "prepare_home(pathlib.Path(sys.argv[1]), ())", str(home)]
     subprocess.run(words, env={**os.environ, "PYTHONPATH": ours}, check=True)
 
     actions, rows = played_here()

@@ -17,7 +17,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     "agentc/front": {
         "expressions": "computes `{{ }}`, chooses the value of a round",
         "bind_stage": "takes the stage's value, that of `defaults`, or both of a group",
-        "bound_values": "keeps what stages set, once for all rounds and cells",
+        "stage_values": "keeps what stages set, once for all rounds and cells",
         "resolve_entries": "makes the entries of `environments` and `servers`",
     },
     "agentc/backend_api": {
