@@ -336,8 +336,8 @@ def task_attempts(
 def prefix_attempts(
     prefixes: Sequence[Prefix], tasks: Sequence[str], attempts: int, *, seed: int
 ) -> list[Attempt]:
-    """So many episodes for each prefix, under the prompt that its source had. They are numbered
-    within their task; what an episode draws rests on its prefix instead."""
+    """N episodes for each prefix, under the prompt that its source had. They are numbered
+    within their task; what an episode draws depends on its prefix instead."""
     places = {task_id: place for place, task_id in enumerate(tasks)}
     numbers: Counter[str] = Counter()
     found: list[Attempt] = []

@@ -147,7 +147,7 @@ _WHOLE: dict[str, Json] = {
     "invalid_message": "",
     "invalid_reward": "keep",
 }
-"""What a job is told where every reply is an action."""
+"""The settings of a job in which every reply is an action."""
 
 ACTION_OPTIONS: tuple[Field, ...] = (
     choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
@@ -159,7 +159,7 @@ ACTION_OPTIONS: tuple[Field, ...] = (
     choice("no_action", "A reply without `Action:` is `invalid` (see on_invalid), or the "
            "`whole_reply` is the action, an empty one included (Agent-R's evaluation).",
            ("invalid", "whole_reply"), "invalid"),
-    string("invalid_message", "What the agent is told after a reply without an action.",
+    string("invalid_message", "What the agent receives after a reply without an action.",
            "Invalid format. The reply must contain an action in the form that was asked for.",
            blank=True),
     choice("invalid_reward", "What an invalid reply that is observed does to the reward so far: "

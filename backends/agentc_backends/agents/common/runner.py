@@ -156,7 +156,7 @@ def _over_budget(errors: Sequence[str], allowed: int, total: int, noun: str) -> 
 class WorkProgress:
     """The progress line of a job: `done` of `total` rows (`resumed` of them by an earlier attempt),
     the mean of their rewards, and how much was `made` a second, which is called `speed` and shown
-    with so many `digits`."""
+    with that number of `digits`."""
 
     job: Job
     total: int

@@ -49,7 +49,7 @@ def pass_at(successes: Sequence[bool], k: int) -> float | None:
 
 def best_of_rows(name: str, metrics: Document) -> Iterator[tuple[str, Document]]:
     """An evaluation once for each of its `best_of`: the scores of a task are those of the best of
-    so many attempts, as papers print a row Best-of-N."""
+    N attempts, as papers print a row Best-of-N."""
     for k in metrics.get("best_of", ()):
         tasks = {
             task: {
@@ -81,8 +81,8 @@ class LoopRules:
 
 
 def episode_actions(row: Mapping[str, Any], rules: LoopRules) -> list[str]:
-    """The actions of an episode. A reply without one stands for itself, so that an agent that says
-    the same nonsense again and again is in a loop as well. The answer of a search has its
+    """The actions of an episode. A reply without one counts as an action: an agent that repeats
+    the same nonsense is in a loop as well. The answer of a search has its
     `actions` at hand."""
     if "actions" in row:
         return list(row["actions"])

@@ -17,7 +17,7 @@ from agentc_backends.environments.server.environment import Environment, floor_o
 from agentc_backends.environments.server.program import Opener, opener_of
 
 INVALID = "There is no action in the reply."
-"""What an agent is told after a reply without an action."""
+"""What an agent receives after a reply without an action."""
 
 
 def exported_opener(file: Path) -> Opener:

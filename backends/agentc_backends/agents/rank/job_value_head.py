@@ -118,7 +118,7 @@ class HeadScorer:
         self.encoder = load_encoder(folder)
         longest = getattr(self._model.config, "max_position_embeddings", None)
         self.window: int | None = longest
-        """So many tokens a row may have; None where the model does not say."""
+        """The most tokens that a row may have; None where the model does not say."""
 
     def values(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> list[float]:
         """The value of each reply behind the prompt, all of them token ids."""

@@ -4,7 +4,7 @@ The requests of an episode have to be one conversation that grows: each begins w
 the one before and the reply to it. Then the server writes the row's messages again, as trainers do
 (`/tokenize`); each prompt that it received, with what it drew behind, has to be the beginning of
 that. Of a reply that a stop text ended it is what was drawn before that text: rows have the
-format's own end there, whoever plays them.
+format's own end there, in every kind of rollout.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ async def rebuild(
         prompt, reply = exchange.prompt_ids or (), exchange.token_ids or ()
         start, seen = len(prompt), (*prompt, *reply)
         if exchange.stopped_by is not None and written[: len(seen)] != seen:
-            begun = tuple(await tokenize(plain[: place + 1], ended=False))
-            if start <= len(begun) and seen[: len(begun)] == begun:
-                reply, seen = begun[start:], begun
+            prefix = tuple(await tokenize(plain[: place + 1], ended=False))
+            if start <= len(prefix) and seen[: len(prefix)] == prefix:
+                reply, seen = prefix[start:], prefix
         if start < end or written[: len(seen)] != seen:
             at = _first_difference(written, seen)
             where = "prompt" if at < start else "reply"

@@ -31,7 +31,7 @@ OPTIONS: tuple[Field, ...] = (
            "no marks, or `drop` the number before siblings are compared and replies are kept, and "
            "take for the action what follows the last `Action 1:` (Agent-R's code).",
            ("keep", "drop"), "keep"),
-    string("invalid_message", "What the agent is told after a reply without an action.",
+    string("invalid_message", "What the agent receives after a reply without an action.",
            "Invalid format. The reply must contain an action in the form that was asked for.",
            blank=True),
     choice("invalid_reward", "What a reply without an action does to the reward so far: `keep` it, "

@@ -219,7 +219,7 @@ def prefix_roots(
     prefixes: Sequence[Prefix], seed: int, tie_seed: int, *, counted: bool
 ) -> list[TreeRoot]:
     """One tree for each prefix, under the prompt that its source had. They are numbered within
-    their task; what a tree draws rests on its prefix instead."""
+    their task; what a tree draws depends on its prefix instead."""
     numbers: Counter[str] = Counter()
     found = []
     for prefix in prefixes:

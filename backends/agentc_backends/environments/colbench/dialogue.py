@@ -148,7 +148,7 @@ REFUSAL = "I cannot write code."
 
 def code_starts(reply: str, reference: str, description: str) -> int | None:
     """Where in a reply the reference's own characters begin, None where it has too few in a row.
-    What the task's description says too, and signatures, the agent is told anyway."""
+    What the task's description says too, and signatures, the agent sees anyway."""
     size, runs = secret_windows(reference, WINDOW, description)
     places = (at for at in range(len(reply) - size + 1) if reply[at : at + size] in runs)
     return next(places, None)
