@@ -6,33 +6,17 @@ settings by `effective` and start their server by `environment_lease`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import (
-    REQUIRED,
-    Field,
     Json,
-    boolean,
-    choice,
-    group,
-    integer,
-    number,
-    secret,
-    seed,
-    string,
-    strings,
 )
+from agentc.kinds.settings import fields_of
 from agentc.lease_roles import LeaseRole
-from agentc_backends.environments.server.settings import (
-    SETTINGS,
-    Declared,
-    data_of,
-    declared_in,
-    rules_of,
-)
+from agentc.program.settings import declared_in
+from agentc_backends.environments.server.settings import SETTINGS, data_of, rules_of
 
 S = TypeVar("S")
 
@@ -62,21 +46,6 @@ def environment_backend(
         id=id, version=version, fields=fields_of(settings), lease=lease, **declared
     )
     return backend
-
-
-def fields_of(
-    settings: type,
-    *,
-    groups: Mapping[str, tuple[Field, ...]] | None = None,
-    choices: Mapping[str, tuple[str, ...]] | None = None,
-) -> tuple[Field, ...]:
-    """What an entry of a spec may say. `groups` are fields of mappings with known keys; `choices`
-    are words of settings whose type does not name them."""
-    return tuple(
-        _field(each._replace(choices=(choices or {}).get(each.name, each.choices)), groups or {})
-        for each in declared_in(settings)
-        if each.about.in_spec
-    )
 
 
 def effective(
@@ -136,30 +105,3 @@ def environment_lease(
         ready_timeout_s=ready_timeout_s,
         needs=needs,
     )
-
-
-def _field(each: Declared, groups: Mapping[str, tuple[Field, ...]]) -> Field:
-    about, name = each.about, each.name
-    limits = dict(about.limits)
-    if limits.pop("secret", False):
-        return secret(name, about.doc)
-    if limits.pop("seed", False):
-        return seed(name, about.doc, each.default)
-    default = REQUIRED if each.default is dataclasses.MISSING else each.default
-    made: Field
-    if name in groups:
-        made = group(name, about.doc, groups[name], nullable=each.nullable)
-    elif each.choices:
-        made = choice(name, about.doc, each.choices, default)
-    elif each.kind is bool:
-        made = boolean(name, about.doc, each.default)
-    elif each.kind is tuple:
-        made = strings(name, about.doc, each.default, **limits)
-    elif each.kind in _PLAIN:
-        made = _PLAIN[each.kind](name, about.doc, default, nullable=each.nullable, **limits)
-    else:
-        made = Field(name=name, schema={"type": "object"}, doc=about.doc, default=default)
-    return dataclasses.replace(made, identity=about.identity)
-
-
-_PLAIN: Mapping[type, Any] = {int: integer, float: number, str: string}

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from agentc.kinds.field import SECRET, Field, Json
+from agentc.program.settings import Declared, declared_in
 
 
 class Absent(Enum):
@@ -182,6 +183,38 @@ class OptionView:
             return {name: self.get(below) for name, below in setting.below}
         value = found[path] = effective(setting, self._given)
         return value
+
+    def config_of(
+        self, settings: type, at: str = "", *, without: Mapping[str, str] | None = None
+    ) -> dict[str, Json]:
+        """The settings of a dataclass (`agentc.program.settings`) that have an effect, as a config
+        has them: those of this table, or of its group `at`. One whose `only_if` does not hold, and
+        one of `without` (name: why), has none: it is left out and not read, with the reason."""
+        start = f"{at}." if at else ""
+        reasons = dict(without or {})
+        result: dict[str, Json] = {}
+        for each in declared_in(settings):
+            path = start + each.name
+            reason = reasons.pop(each.name, None) or self._without_effect(each, start)
+            if reason is not None:
+                self.leave(path, reason)
+            elif each.is_group and self.get(path) is not None:
+                result[each.name] = self.config_of(each.kind, path)
+            else:
+                result[each.name] = self.get(path)
+        assert not reasons, f"no settings of {settings.__name__}: {', '.join(reasons)}"
+        return result
+
+    def _without_effect(self, declared: Declared, start: str) -> str | None:
+        """Why a setting has no effect, None where it has one."""
+        for condition in declared.about.only_if:
+            if condition.role:
+                holds = bool(getattr(self, "inputs", {}).get(condition.role))
+            else:
+                holds = condition.holds(self.get(start + condition.name))
+            if not holds:
+                return condition.because
+        return None
 
     def integer(self, path: str) -> int:
         value = self.get(path)

@@ -10,13 +10,13 @@ import json
 import os
 import sys
 import time
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Type, TypeVar
 
 from agentc.program.import_report import report_at_exit
+from agentc.program.settings import declared_in, settings_from
 
-Rules = TypeVar("Rules")
+Settings = TypeVar("Settings")
 
 DRY_RUN = "AGENTC_DRY_RUN"
 """`config` in this variable ends a program where it has read its config, before it works: so the
@@ -44,13 +44,19 @@ class JobConfig:
         self._read.add(name)
         return self._values.get(name, default)
 
-    def read_as(self, kind: Type[Rules]) -> Rules:
-        """An instance of a dataclass whose fields bear the names of the keys that they hold; a key
-        that is not there leaves a field at its default, where it has one."""
-        declared: Mapping[str, Any] = getattr(kind, "__dataclass_fields__", {})
-        free = {name for name, field in declared.items() if field.default is not MISSING}
-        names = [name for name in kind.__annotations__ if name in self._values or name not in free]
-        return kind(**{name: self[name] for name in names})
+    def read_as(self, settings: Type[Settings], at: str = "") -> Settings:
+        """An instance of a dataclass of settings (`agentc.program.settings`), of the keys that bear
+        the names of its fields: keys of this config, or of the mapping `at` in it, all of which
+        are read then. A key that is not there leaves a field at its default. Raises RuntimeError
+        where the plan does not fit the dataclass."""
+        values = self[at] if at else self._values
+        if not at:
+            names = [each.name for each in declared_in(settings) if each.name in values]
+            values = {name: self[name] for name in names}
+        try:
+            return settings_from(settings, values)
+        except ValueError as error:
+            raise RuntimeError("%s; %s" % (error, _OTHER_VERSION)) from None
 
     def assert_all_read(self) -> None:
         """Raise RuntimeError naming each key of the config that was never read."""

@@ -11,8 +11,8 @@ from tests.support.model_folder import write_model_folder
 
 from agentc.backend_api import load_backends
 from agentc.compilation import Compilation, compile_spec
+from agentc.program.settings import settings_from
 from agentc_backends.environments.agentgym.settings import AgentGymSettings
-from agentc_backends.environments.server.settings import settings_from
 
 SPEC = """\
 agentc: 1

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agentc.backend_api import OptionView
+from agentc.program.settings import settings_from
 from agentc_backends.environments.alfworld.backend import BACKEND
 from agentc_backends.environments.alfworld.environment import AlfworldEnvironment
 from agentc_backends.environments.alfworld.job_serve import load_tasks, main
 from agentc_backends.environments.alfworld.settings import DEFAULT, AlfworldSettings
-from agentc_backends.environments.server.settings import settings_from
 from agentc_backends.environments.server.splits import SplitError
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.corridor_values import optimal_values
 
+from agentc.program.settings import settings_from
 from agentc_backends.environments.corridor.backend import BACKEND
 from agentc_backends.environments.corridor.environment import CorridorEnvironment, refusal
 from agentc_backends.environments.corridor.job_serve import opener
@@ -28,7 +29,6 @@ from agentc_backends.environments.corridor.rules import (
 from agentc_backends.environments.corridor.settings import CorridorSettings
 from agentc_backends.environments.server.environment import EpisodeError
 from agentc_backends.environments.server.sessions import EnvironmentSession
-from agentc_backends.environments.server.settings import settings_from
 
 HALL, KITCHEN, STAIRS, GATE = ROOMS
 TASK = "train-0"

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from tests.support.patience import PATIENCE_S
 
+from agentc.program.settings import setting
 from agentc_backends.clients import BadRequestError, EnvironmentServerError
 from agentc_backends.environments.server.inside import InsideEnvironment
-from agentc_backends.environments.server.settings import setting
 from agentc_backends.environments.server.world import TextWorld
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
+from agentc.program.settings import settings_from
 from agentc_backends.environments.guessing_games.backend import TWENTY_QUESTIONS
 from agentc_backends.environments.guessing_games.environment import GuessingEnvironment
 from agentc_backends.environments.guessing_games.expert import GuessingPlanner
 from agentc_backends.environments.guessing_games.job_serve import opener
 from agentc_backends.environments.guessing_games.objects import object_table
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.environments.server.settings import settings_from
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = object_table()

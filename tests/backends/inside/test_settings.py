@@ -11,10 +11,11 @@ import pytest
 
 from agentc.backend_api import EnvironmentBackend, OptionView
 from agentc.program.job import check_planned
+from agentc.program.settings import setting, settings_from
 from agentc_backends.environments.alfworld.backend import BACKEND as ALFWORLD
 from agentc_backends.environments.guessing_games.backend import GUESS_MY_CITY, TWENTY_QUESTIONS
 from agentc_backends.environments.server.program import opener_of, read_arguments
-from agentc_backends.environments.server.settings import data_of, setting, settings_from
+from agentc_backends.environments.server.settings import data_of
 from agentc_backends.environments.textcraft.backend import BACKEND as TEXTCRAFT
 from agentc_backends.environments.webshop.backend import BACKEND as WEBSHOP
 

@@ -17,6 +17,7 @@ from agentc.kinds.field import (
     number,
     string,
 )
+from agentc.kinds.settings import fields_of
 from agentc_backends.environments.agentgym.dialects import (
     ACTION_FORMS,
     FAMILY,
@@ -30,7 +31,7 @@ from agentc_backends.environments.agentgym.dialects import (
     overridden,
 )
 from agentc_backends.environments.agentgym.settings import AgentGymSettings
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.external.environment import REWARD_KINDS
 from agentc_backends.environments.external.fields import check_place, launch_fields
 from agentc_backends.environments.external.task_lists import (

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
+from agentc.kinds.settings import fields_of
 from agentc_backends.environments.alfworld.settings import (
     DEFAULT,
     INVENTED,
@@ -25,7 +26,7 @@ from agentc_backends.environments.alfworld.settings import (
     invented_size,
     read_splits,
 )
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.software import LIGHT

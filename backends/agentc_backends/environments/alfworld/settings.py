@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentc_backends.environments.server.settings import setting
+from agentc.program.settings import setting
 from agentc_backends.environments.server.splits import (
     ReadFile,
     SplitError,

@@ -17,6 +17,7 @@ from agentc.backend_api import (
     SimulatorRole,
 )
 from agentc.kinds.field import Json
+from agentc.kinds.settings import fields_of
 from agentc_backends.environments.colbench.declaration import (
     configured,
     expected_tasks,
@@ -26,7 +27,7 @@ from agentc_backends.environments.colbench.declaration import (
 )
 from agentc_backends.environments.colbench.settings import PLACES, ColBenchSettings, lacking_places
 from agentc_backends.environments.colbench.tasks import INVENTED, OWN, digest, read_tasks
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT, SANDBOX
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentc.program.settings import setting
 from agentc_backends.environments.colbench.tasks import DEFAULT, INVENTED, CodeTask
-from agentc_backends.environments.server.settings import setting
 
 PLACES = ("description", "reference", "dialogue")
 """What a prompt has to show, as `{description}`; other braces stand for themselves."""

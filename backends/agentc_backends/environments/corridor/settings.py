@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentc.program.settings import setting
 from agentc_backends.environments.corridor.rules import GATE, ROOMS, STEP, STREET, WON
-from agentc_backends.environments.server.settings import setting
 
 SPLITS = ("train", "validation", "test")
 TASKS, MAX_STEPS, FEWEST_STEPS = 100, 60, len(ROOMS)

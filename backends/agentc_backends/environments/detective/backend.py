@@ -16,7 +16,8 @@ from agentc.backend_api import (
     OptionView,
 )
 from agentc.kinds.field import Json
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc.kinds.settings import fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.detective.settings import (
     DEFAULT_FILE,
     DETECTIVE,

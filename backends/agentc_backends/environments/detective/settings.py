@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from agentc_backends.environments.server.settings import setting
+from agentc.program.settings import setting
 
 LEGAL_VERSION = 1
 """Of how legal actions are found (`interpreter.py`); what another version found is not used."""

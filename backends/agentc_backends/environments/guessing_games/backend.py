@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView, SimulatorRole
 from agentc.kinds.field import Field, Json
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc.kinds.settings import fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.guessing_games.settings import QUESTIONS, GuessingSettings
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT

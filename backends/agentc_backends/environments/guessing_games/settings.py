@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agentc_backends.environments.server.settings import setting
+from agentc.program.settings import setting
 
 QUESTIONS = 20
 

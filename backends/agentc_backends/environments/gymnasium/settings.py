@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentc_backends.environments.server.settings import setting
+from agentc.program.settings import setting
 
 Colours = Literal["brackets", "names", "drop"]
 

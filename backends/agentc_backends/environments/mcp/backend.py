@@ -11,7 +11,8 @@ from dataclasses import replace
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.kinds.field import Field, Json, string
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc.kinds.settings import fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.external.fields import check_place, command_fields, declared_by
 from agentc_backends.environments.external.task_lists import expected_numbers, read_splits
 from agentc_backends.environments.mcp.settings import (

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentc_backends.environments.server.settings import setting
+from agentc.program.settings import setting
 from agentc_backends.environments.server.splits import ReadFile, TasksError, read_rows
 
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc.kinds.settings import fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.sciworld.settings import (
     OWN,
     SIMPLIFICATIONS,

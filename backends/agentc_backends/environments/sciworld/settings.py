@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
+from agentc.program.settings import setting
 from agentc_backends.environments.sciworld.tasks import (
     TASKS,
     Task,
@@ -22,7 +23,7 @@ from agentc_backends.environments.sciworld.tasks import (
     task_id,
     task_named,
 )
-from agentc_backends.environments.server.settings import rules_of, setting
+from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import (
     ReadFile,
     SplitError,

@@ -17,14 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
+from agentc.program.settings import Declared, declared_in, settings_from, settings_with
 from agentc_backends.environments.server.environment import Environment
-from agentc_backends.environments.server.settings import (
-    SETTINGS,
-    Declared,
-    declared_in,
-    settings_from,
-    settings_with,
-)
+from agentc_backends.environments.server.settings import SETTINGS
 
 S = TypeVar("S")
 Opener = Callable[[], Environment]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agentc_backends.environments.server.settings import setting
+from agentc.program.settings import setting
 
 ExpertStyle: TypeAlias = Literal["stepwise", "recipe_first"]
 

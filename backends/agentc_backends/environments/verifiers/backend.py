@@ -12,14 +12,15 @@ from typing import Any
 
 from agentc.backend_api import OWN_LOOP, TASKSET, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
-from agentc_backends.environments.declaration import effective, fields_of
+from agentc.kinds.settings import fields_of
+from agentc.program.settings import setting
+from agentc_backends.environments.declaration import effective
 from agentc_backends.environments.external.fields import (
     REWARD_FIELDS,
     check_rewards,
     declared_by,
 )
 from agentc_backends.environments.external.task_lists import expected_numbers, read_splits
-from agentc_backends.environments.server.settings import setting
 from agentc_backends.environments.server.splits import SplitError, fold_numbers
 from agentc_backends.software import VERIFIERS
 from agentc_backends.user_files.files import file_entries, read_texts

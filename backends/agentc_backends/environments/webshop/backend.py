@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc.kinds.settings import fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.environments.webshop.settings import (
     FILES,

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from agentc_backends.environments.server.settings import rules_of, setting
+from agentc.program.settings import setting
+from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import (
     ReadFile,
     SplitError,

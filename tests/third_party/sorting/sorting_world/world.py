@@ -4,8 +4,8 @@ import sys
 from dataclasses import dataclass
 from itertools import permutations
 
+from agentc.program.settings import setting
 from agentc_backends.environments.server.program import program
-from agentc_backends.environments.server.settings import setting
 from agentc_backends.environments.server.world import ExpertAction, TextWorld
 
 

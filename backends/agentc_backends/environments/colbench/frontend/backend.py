@@ -18,6 +18,7 @@ from agentc.backend_api import (
 from agentc.kinds.artifacts import VISION_ENCODER
 from agentc.kinds.field import Json
 from agentc.kinds.metric_names import RewardName
+from agentc.kinds.settings import fields_of
 from agentc.lease_roles import LeaseRole
 from agentc_backends.environments.colbench.declaration import (
     configured,
@@ -35,7 +36,7 @@ from agentc_backends.environments.colbench.frontend.pages import (
 )
 from agentc_backends.environments.colbench.frontend.settings import FrontendSettings
 from agentc_backends.environments.colbench.tasks import INVENTED, OWN
-from agentc_backends.environments.declaration import effective, environment_lease, fields_of
+from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import FRONTEND
 

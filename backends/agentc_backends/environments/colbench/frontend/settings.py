@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentc.program.settings import setting
 from agentc_backends.environments.colbench.tasks import DEFAULT, INVENTED
-from agentc_backends.environments.server.settings import setting
 
 
 # fmt: off
