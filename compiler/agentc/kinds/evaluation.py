@@ -2,6 +2,11 @@
 `compare`, `judge`, `report`.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
 from agentc.kinds.artifacts import (
     CHECKPOINT,
     COMPARISON,
@@ -12,116 +17,122 @@ from agentc.kinds.artifacts import (
     TRAJECTORIES,
     VERDICTS,
 )
-from agentc.kinds.field import (
-    Field,
-    Role,
-    boolean,
-    choice,
-    group,
-    integer,
-    number,
-    seed,
-    string,
-    strings,
-)
-from agentc.kinds.interaction import CHOICE, POLICY, PREFIXES, ROLLOUT_FIELDS
+from agentc.kinds.field import Role
+from agentc.kinds.interaction import CHOICE, POLICY, PREFIXES, RolloutSettings
 from agentc.kinds.kind import JUDGE_KIND, REPORT_KIND, Counts, Kind
-from agentc.kinds.script import NETWORK, score_range
+from agentc.kinds.script import RANGE
+from agentc.kinds.settings import fields_of
+from agentc.program.settings import setting
 
-_INTERVAL: tuple[Field, ...] = (
-    number("confidence", "Coverage of the intervals.", 0.95, above=0, maximum=0.9999),
-)
 
-_LOOPS = group(
-    "loops",
-    "Measure `loops`, the share of episodes in which a block of actions is repeated at once "
-    "(Agent-R, figure 4), and how often blocks of each length are. A reply without an action "
-    "counts as an action of its own.",
-    (
-        integer("times", "A block is a loop when it stands so many times in a row.", 2, minimum=2),
-        integer("longest", "Actions in the longest block that is looked for.", 10, minimum=1),
-    ),
-    nullable=True,
-)
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loops:
+    """What counts as a loop of actions."""
 
-_SUCCESS_AT = number(
-    "success_at",
-    "Reward from which an episode is a success; null: the environment's own predicate.",
-    None,
-    nullable=True,
-)
+    times: int = setting("A block is a loop when it stands so many times in a row.", 2, minimum=2)
+    longest: int = setting("Actions in the longest block that is looked for.", 10, minimum=1)
 
-_BEST_OF = Field(
-    name="best_of",
-    schema={"type": "array", "items": {"type": "integer", "minimum": 1}, "uniqueItems": True},
-    doc="Measure, for each k of the list, what k attempts at a task are worth together: "
-    "`best_of(k)`, the expected largest reward, and `pass_at(k)`, the chance that one succeeds. "
-    "Both are over all choices of k of the task's attempts, so that they are unbiased.",
-    default=[],
-)
 
-EVALUATE_FIELDS: tuple[Field, ...] = (*ROLLOUT_FIELDS, _SUCCESS_AT, _BEST_OF, _LOOPS, *_INTERVAL)
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class Measures:
+    """What is measured of episodes."""
 
-BENCHMARK_FIELDS: tuple[Field, ...] = (
-    strings("tasks", "Tasks by the names that the evaluator knows, or files of your own, relative "
-            "to the spec, as the backend has them."),
-    strings("sources", "Further files of text that these read, relative to the spec: data, Python. "
-            "They are found under the same names in the folder that the evaluator is started in."),
-    string("metric", "Which of the evaluator's measures of a sample is the score; null: the only "
-           "one that there is.", nullable=True),
-    integer("limit", "Only the first so many samples of each task; null: all.", None, minimum=1,
-            nullable=True),
-    group("decode", "How replies are sampled, where the stage and not the task says it.", (
-        number("temperature", "0 is greedy; null: as the task says.", None, minimum=0,
-               nullable=True),
-        integer("max_tokens", "Longest reply in tokens; null: as the task says.", None, minimum=1,
-                nullable=True),
-    )),
-    number("success_at", "Score from which a sample is a success; null: only scores are told.",
-           None, nullable=True),
-    score_range("The lowest and the highest score that a sample can get; intervals and claims rest "
-                "on it, and a score outside of it fails the stage."),
-    seed("seed", "The evaluator's seed: of its examples, and of requests where it sends one."),
-    integer("concurrency", "Requests in flight.", 8, minimum=1, identity="placement"),
-    NETWORK,
-    *_INTERVAL,
-)  # fmt: skip
+    success_at: float | None = setting(
+        "Reward from which an episode is a success; null: the environment's own predicate.", None)
+    best_of: tuple[int, ...] = setting(
+        "Measure, for each k of the list, what k attempts at a task are worth together: "
+        "`best_of(k)`, the expected largest reward, and `pass_at(k)`, the chance that one "
+        "succeeds. Both are over all choices of k of the task's attempts, so that they are "
+        "unbiased.", (),
+        schema={"type": "array", "items": {"type": "integer", "minimum": 1}, "uniqueItems": True})
+    loops: Loops | None = setting(
+        "Measure `loops`, the share of episodes in which a block of actions is repeated at once "
+        "(Agent-R, figure 4), and how often blocks of each length are. A reply without an action "
+        "counts as an action of its own.", None)
+    confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
 
-MEASURE_FIELDS: tuple[Field, ...] = (
-    choice(
-        "answer",
-        "Which path of a tree is the search's answer: `robust_child`, from the root on the child "
-        "that was tried most often; `max_child`, the one with the highest mean reward; "
-        "`best_leaf`, the end with the highest reward, as an oracle would choose.",
-        ("robust_child", "max_child", "best_leaf"),
-        "robust_child",
-    ),
-    _SUCCESS_AT,
-    _BEST_OF,
-    _LOOPS,
-    *_INTERVAL,
-)
 
-COMPARE_FIELDS: tuple[Field, ...] = (
-    *_INTERVAL,
-    boolean(
-        "wins",
-        "Add to each evaluation its win rate: the share of tasks on which its reward is above the "
-        "baseline's, a tie counted as a half.",
-        False,
-    ),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateSettings(Measures, RolloutSettings):
+    """Settings of `evaluate`."""
 
-JUDGE_FIELDS: tuple[Field, ...] = (
-    number("confidence", "Coverage of the intervals.", 0.95, minimum=0.5, maximum=0.9999),
-    number(
-        "power",
-        "Share of runs in which a difference of the size called detectable would be noticed.",
-        0.8,
-        minimum=0.5,
-        maximum=0.9999,
-    ),
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkDecode:
+    """How replies are sampled, where the stage says it."""
+
+    temperature: float | None = setting("0 is greedy; null: as the task says.", None, minimum=0)
+    max_tokens: int | None = setting(
+        "Longest reply in tokens; null: as the task says.", None, minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkSettings:
+    """Settings of `benchmark`."""
+
+    tasks: tuple[str, ...] = setting(
+        "Tasks by the names that the evaluator knows, or files of your own, relative to the "
+        "spec, as the backend has them.", ())
+    sources: tuple[str, ...] = setting(
+        "Further files of text that these read, relative to the spec: data, Python. They are "
+        "found under the same names in the folder that the evaluator is started in.", ())
+    metric: str | None = setting(
+        "Which of the evaluator's measures of a sample is the score; null: the only one that "
+        "there is.", None)
+    limit: int | None = setting(
+        "Only the first so many samples of each task; null: all.", None, minimum=1)
+    decode: BenchmarkDecode = setting(
+        "How replies are sampled, where the stage and not the task says it.", BenchmarkDecode())
+    success_at: float | None = setting(
+        "Score from which a sample is a success; null: only scores are told.", None)
+    range: tuple[float, ...] = setting(
+        "The lowest and the highest score that a sample can get; intervals and claims rest on "
+        "it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
+    seed: int = setting(
+        "The evaluator's seed: of its examples, and of requests where it sends one.", 0, seed=True)
+    concurrency: int = setting("Requests in flight.", 8, minimum=1, identity="placement")
+    network: bool = setting("Whether it may use the network.", False)
+    confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class SearchAnswer:
+    """Which path of a search tree is measured."""
+
+    answer: Literal["robust_child", "max_child", "best_leaf"] = setting(
+        "Which path of a tree is the search's answer: `robust_child`, from the root on the "
+        "child that was tried most often; `max_child`, the one with the highest mean reward; "
+        "`best_leaf`, the end with the highest reward, as an oracle would choose.", "robust_child")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSettings(Measures, SearchAnswer):
+    """Settings of `measure`."""
+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareSettings:
+    """Settings of `compare`."""
+
+    confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
+    wins: bool = setting(
+        "Add to each evaluation its win rate: the share of tasks on which its reward is above "
+        "the baseline's, a tie counted as a half.", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Settings of `judge`."""
+
+    confidence: float = setting("Coverage of the intervals.", 0.95, minimum=0.5, maximum=0.9999)
+    power: float = setting(
+        "Share of runs in which a difference of the size called detectable would be noticed.", 0.8,
+        minimum=0.5, maximum=0.9999)
+# fmt: on
+
 
 EVALUATION_KINDS: tuple[Kind, ...] = (
     Kind(
@@ -129,7 +140,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         doc="Roll a policy out on a split and measure reward and success, with intervals.",
         produces=METRICS,
         roles=(POLICY, PREFIXES, *CHOICE),
-        fields=EVALUATE_FIELDS,
+        fields=fields_of(EvaluateSettings),
         uses=("environment", "prompt", "server"),
         default_backend="evaluate.agent",
         acts=True,
@@ -141,7 +152,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         "score of every sample, with intervals.",
         produces=METRICS,
         roles=(Role(name="policy", accepts=(CHECKPOINT,), doc="The model that answers."),),
-        fields=BENCHMARK_FIELDS,
+        fields=fields_of(BenchmarkSettings),
         uses=("server",),
         default_backend="benchmark.lm_eval",
         counts=Counts(made="rows"),
@@ -159,7 +170,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
                 doc="The episodes, or the searches.",
             ),
         ),
-        fields=MEASURE_FIELDS,
+        fields=fields_of(MeasureSettings),
         uses=("environment",),
         default_backend="measure.episodes",
     ),
@@ -183,14 +194,14 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
                 optional=True,
             ),
         ),
-        fields=COMPARE_FIELDS,
+        fields=fields_of(CompareSettings),
         default_backend="compare.paired",
     ),
     Kind(
         name=JUDGE_KIND,
         doc="Hold the evaluations against the spec's claims; added to every plan that has some.",
         produces=VERDICTS,
-        fields=JUDGE_FIELDS,
+        fields=fields_of(JudgeSettings),
         default_backend="judge.claims",
         gathers=True,
     ),

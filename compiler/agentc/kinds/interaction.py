@@ -4,6 +4,9 @@ rollout, pair; and inputs that several acting kinds share.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from agentc.kinds.artifacts import (
     CHECKPOINT,
     CRITIC_CHECKPOINT,
@@ -14,20 +17,10 @@ from agentc.kinds.artifacts import (
     SFT_DATASET,
     TRAJECTORIES,
 )
-from agentc.kinds.field import (
-    REQUIRED,
-    Field,
-    Role,
-    boolean,
-    choice,
-    group,
-    integer,
-    number,
-    seed,
-    string,
-    strings,
-)
+from agentc.kinds.field import Role
 from agentc.kinds.kind import Counts, Kind
+from agentc.kinds.settings import fields_of
+from agentc.program.settings import setting
 
 PREFIXES = Role(
     name="prefixes",
@@ -37,24 +30,6 @@ PREFIXES = Role(
     many=True,
     optional=True,
 )
-
-PREFIX = group(
-    "prefix",
-    "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
-    (
-        choice("cut", "`random`: behind one turn of each, all alike likely; `every`: behind each "
-               "turn, an episode (or `attempts`) for every length.", ("random", "every"),
-               "random"),
-        integer("shortest", "Fewest turns of a prefix; 0 also begins without any.", 1, minimum=0),
-        integer("longest", "Most turns of a prefix; null: all but the last of its trajectory.",
-                None, minimum=0, nullable=True),
-        number("max_reward", "Cut trajectories with at most this reward; null: all of them.", None,
-               nullable=True),
-        boolean("counted", "Whether its turns count towards `max_turns`, or towards `depth` of a "
-                "search. The environment's own limit counts them in any case.", True),
-    ),
-)  # fmt: skip
-
 
 # Inputs of kinds whose every reply may be the one of several that a critic chooses: best-of-N at
 # test time (SWEET-RL, arXiv 2503.15478, figure 3a).
@@ -84,203 +59,151 @@ CHOICE = (
 OBSERVATION_PREFIX = "Observation: "
 """What stands before an observation where a prompt says nothing else."""
 
-SPLIT = string("split", "Name of the environment's task split.", REQUIRED)
-LIMIT = integer(
-    "limit",
-    "Take only the first so many tasks of the split; null: all.",
-    None,
-    minimum=1,
-    nullable=True,
-)
-
-ENVIRONMENT_AT = choice(
-    "environment_at",
+ENVIRONMENT_AT = (
     "Where the environment is: `server`, a process of its own behind HTTP; `auto`, the process of "
     "the job's program where its software is the program's and its calls are quick, else a server. "
-    "Results are the same.",
-    ("auto", "server"),
-    "auto",
-    identity="placement",
+    "Results are the same."
 )
+"""The documentation of the setting `environment_at`."""
 
 
-def decoding(temperature: float, max_tokens: int) -> Field:
-    """The group `decode`, with what it is where the spec says nothing."""
-    return group(
-        "decode",
-        "How replies are sampled.",
-        (
-            number("temperature", "0 is greedy.", temperature, minimum=0),
-            number("top_p", "Nucleus mass.", 1.0, above=0, maximum=1),
-            integer("max_tokens", "Longest reply in tokens.", max_tokens, minimum=1),
-            strings("stop", "Texts that end a reply.", blank=True),
-        ),
-    )
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnTasks:
+    """What all have that take tasks of an environment."""
+
+    split: str = setting("Name of the environment's task split.")
+    limit: int | None = setting(
+        "Take only the first so many tasks of the split; null: all.", None, minimum=1)
 
 
-DECODE = decoding(0.0, 512)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """How replies are sampled."""
 
-EXPERT_FIELDS: tuple[Field, ...] = (
-    SPLIT,
-    LIMIT,
-    integer("attempts", "Trajectories for each task, over different prompt seeds.", 1, minimum=1),
-    integer(
-        "max_turns",
-        "Leave out tasks whose expert needs more turns; null: keep all.",
-        None,
-        minimum=1,
-        nullable=True,
-    ),
-    boolean("thoughts", "Write the expert's thought before each action.", True),
-    seed("seed", "Base of the prompt seeds."),
-    ENVIRONMENT_AT,
-)
+    temperature: float = setting("0 is greedy.", 0.0, minimum=0)
+    top_p: float = setting("Nucleus mass.", 1.0, above=0, maximum=1)
+    max_tokens: int = setting("Longest reply in tokens.", 512, minimum=1)
+    stop: tuple[str, ...] = setting("Texts that end a reply.", (), blank=True)
 
-PRIVILEGED_FIELDS: tuple[Field, ...] = (SPLIT, LIMIT)
 
-ROLLOUT_FIELDS: tuple[Field, ...] = (
-    SPLIT,
-    LIMIT,
-    integer("attempts", "Episodes for each task, or for each prefix.", 1, minimum=1),
-    PREFIX,
-    integer(
-        "candidates",
-        "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one that "
-        "`critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).",
-        1,
-        minimum=1,
-    ),
-    DECODE,
-    integer(
-        "max_turns",
-        "Step limit of an episode; null: the environment's own.",
-        None,
-        minimum=1,
-        nullable=True,
-    ),
-    choice(
-        "on_invalid",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """Where trajectories are cut."""
+
+    cut: Literal["random", "every"] = setting(
+        "`random`: behind one turn of each, all alike likely; `every`: behind each turn, an "
+        "episode (or `attempts`) for every length.", "random")
+    shortest: int = setting("Fewest turns of a prefix; 0 also begins without any.", 1, minimum=0)
+    longest: int | None = setting(
+        "Most turns of a prefix; null: all but the last of its trajectory.", None, minimum=0)
+    max_reward: float | None = setting(
+        "Cut trajectories with at most this reward; null: all of them.", None)
+    counted: bool = setting(
+        "Whether its turns count towards `max_turns`, or towards `depth` of a search. The "
+        "environment's own limit counts them in any case.", True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertSettings(OnTasks):
+    """Settings of `expert`."""
+
+    attempts: int = setting(
+        "Trajectories for each task, over different prompt seeds.", 1, minimum=1)
+    max_turns: int | None = setting(
+        "Leave out tasks whose expert needs more turns; null: keep all.", None, minimum=1)
+    thoughts: bool = setting("Write the expert's thought before each action.", True)
+    seed: int = setting("Base of the prompt seeds.", 0, seed=True)
+    environment_at: Literal["auto", "server"] = setting(
+        ENVIRONMENT_AT, "auto", identity="placement")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivilegedSettings(OnTasks):
+    """Settings of `privileged`."""
+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutSettings(OnTasks):
+    """Settings of `rollout`."""
+
+    attempts: int = setting("Episodes for each task, or for each prefix.", 1, minimum=1)
+    prefix: Prefix = setting(
+        "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
+        Prefix())
+    candidates: int = setting(
+        "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one "
+        "that `critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).", 1, minimum=1)
+    decode: Decode = setting("How replies are sampled.", Decode())
+    max_turns: int | None = setting(
+        "Step limit of an episode; null: the environment's own.", None, minimum=1)
+    on_invalid: Literal["observe", "fail"] = setting(
         "A reply without an action: `observe` tells the agent and costs a step, of the "
-        "environment's own limit too, "
-        "`fail` ends the episode with the lowest reward.",
-        ("observe", "fail"),
-        "observe",
-    ),
-    choice(
-        "on_overflow",
-        "A prompt longer than the server's context: `end` ends the episode with "
-        "the reward so far, `drop_oldest` forgets the oldest observation and the reply after it, "
-        "as often as it takes, `error` fails the stage.",
-        ("end", "drop_oldest", "error"),
-        "end",
-    ),
-    seed("seed", "Base of the sampling seeds; each episode derives its own."),
-    seed(
-        "prompt_seed",
-        "Base of the environment's prompt seeds; 0 with one attempt is the canonical prompt.",
-    ),
-    integer("concurrency", "Episodes in flight.", 32, minimum=1, identity="placement"),
-    number(
-        "error_budget",
-        "Share of episodes that may end in an infrastructure error before the stage fails.",
-        0.0,
-        minimum=0,
-        maximum=1,
-        identity="placement",
-    ),
-    ENVIRONMENT_AT,
-)
+        "environment's own limit too, `fail` ends the episode with the lowest reward.", "observe")
+    on_overflow: Literal["end", "drop_oldest", "error"] = setting(
+        "A prompt longer than the server's context: `end` ends the episode with the reward so "
+        "far, `drop_oldest` forgets the oldest observation and the reply after it, as often as it "
+        "takes, `error` fails the stage.", "end")
+    seed: int = setting("Base of the sampling seeds; each episode derives its own.", 0, seed=True)
+    prompt_seed: int = setting(
+        "Base of the environment's prompt seeds; 0 with one attempt is the canonical prompt.", 0,
+        seed=True)
+    concurrency: int = setting("Episodes in flight.", 32, minimum=1, identity="placement")
+    error_budget: float = setting(
+        "Share of episodes that may end in an infrastructure error before the stage fails.", 0.0,
+        minimum=0, maximum=1, identity="placement")
+    environment_at: Literal["auto", "server"] = setting(
+        ENVIRONMENT_AT, "auto", identity="placement")
 
-PAIR_FIELDS: tuple[Field, ...] = (
-    number(
-        "margin",
-        "Smallest reward difference that makes a pair (exclusive; see margin_is).",
-        0.0,
-        minimum=0,
-    ),
-    choice(
-        "margin_is",
-        "Rewards make a pair when they differ by more than the margin (`above`), or by `at_least` "
-        "that (SWEET-RL's code, whose plain comparison of floats is kept: 0.8 and 0.7 differ by "
-        "0.1, and 0.7 and 0.6 by less).",
-        ("above", "at_least"),
-        "above",
-    ),
-    number(
-        "chosen_at_least",
-        "Smallest reward of a chosen side, up to a rounding error of 1e-9: 1.0, say, for episodes "
-        "that pass all tests (SWEET-RL's code); null: any.",
-        nullable=True,
-    ),
-    choice(
-        "chosen",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSettings:
+    """Settings of `pair`."""
+
+    margin: float = setting(
+        "Smallest reward difference that makes a pair (exclusive; see margin_is).", 0.0, minimum=0)
+    margin_is: Literal["above", "at_least"] = setting(
+        "Rewards make a pair when they differ by more than the margin (`above`), or by "
+        "`at_least` that (SWEET-RL's code, whose plain comparison of floats is kept: 0.8 and 0.7 "
+        "differ by 0.1, and 0.7 and 0.6 by less).", "above")
+    chosen_at_least: float | None = setting(
+        "Smallest reward of a chosen side, up to a rounding error of 1e-9: 1.0, say, for "
+        "episodes that pass all tests (SWEET-RL's code); null: any.", None)
+    chosen: Literal["any", "best"] = setting(
         "Which explored trajectories are chosen over other explored ones: `any` that has the "
         "higher reward of two, or the `best` of its task alone, the first of equal ones "
-        "(SWEET-RL's code).",
-        ("any", "best"),
-        "any",
-    ),
-    choice("on_tie", "Equal rewards: no pair, or fail.", ("drop", "error"), "drop"),
-    choice(
-        "on_null",
-        "An episode without a reward: leave it out, score it zero, or fail. An "
-        "infrastructure error is always left out.",
-        ("drop", "zero", "error"),
-        "drop",
-    ),
-    choice(
-        "directions",
-        "`both` also pairs explored trajectories that beat the expert; "
-        "`lose_only` keeps only failures.",
-        ("both", "lose_only"),
-        "both",
-    ),
-    integer(
-        "max_extra_rounds",
-        "A rejected exploration is cut N rounds after the length of the chosen side (ETO's rule, "
-        "for pairs with an expert); null: never. With `sources: self` the default is null.",
-        5,
-        minimum=0,
-        nullable=True,
-    ),
-    choice(
-        "prompt_from",
+        "(SWEET-RL's code).", "any")
+    on_tie: Literal["drop", "error"] = setting("Equal rewards: no pair, or fail.", "drop")
+    on_null: Literal["drop", "zero", "error"] = setting(
+        "An episode without a reward: leave it out, score it zero, or fail. An infrastructure "
+        "error is always left out.", "drop")
+    directions: Literal["both", "lose_only"] = setting(
+        "`both` also pairs explored trajectories that beat the expert; `lose_only` keeps only "
+        "failures.", "both")
+    max_extra_rounds: int | None = setting(
+        "A rejected exploration is cut N rounds after the length of the chosen side (ETO's "
+        "rule, for pairs with an expert); null: never. With `sources: self` the default is null.",
+        5, minimum=0)
+    prompt_from: Literal["winner", "expert", "explorer"] = setting(
         "Whose first task message the prompt takes: the winner's, the expert's or the explorer's.",
-        ("winner", "expert", "explorer"),
-        "winner",
-    ),
-    choice(
-        "sources",
+        "winner")
+    sources: Literal["expert", "self", "expert_and_self"] = setting(
         "`expert`: explored against expert. `self`: explored against explored. "
-        "`expert_and_self`: both.",
-        ("expert", "self", "expert_and_self"),
-        "expert",
-    ),
-    choice(
-        "contrast",
-        "What of trajectories that went on from one prefix is contrasted: the whole `trajectory`, "
-        "the `step` behind the prefix alone (ETO, table 4), or the `rest` from there on; by the "
-        "rewards of the whole in each case. Trajectories without a prefix are contrasted whole, so "
-        "that both kinds of rollouts together make a mixture.",
-        ("trajectory", "step", "rest"),
-        "trajectory",
-    ),
-    integer(
-        "max_per_task",
-        "Keep at most so many pairs of a task; null: all.",
-        None,
-        minimum=1,
-        nullable=True,
-    ),
-    seed("seed", "Seed of the choice when max_per_task applies."),
-    choice(
-        "on_empty",
-        "Not one pair comes out: `error` fails the stage, `publish` hands on a set without rows, "
-        "for a `dpo` with `on_empty: keep_model`.",
-        ("error", "publish"),
-        "error",
-    ),
-)
+        "`expert_and_self`: both.", "expert")
+    contrast: Literal["trajectory", "step", "rest"] = setting(
+        "What of trajectories that went on from one prefix is contrasted: the whole "
+        "`trajectory`, the `step` behind the prefix alone (ETO, table 4), or the `rest` from "
+        "there on; by the rewards of the whole in each case. Trajectories without a prefix are "
+        "contrasted whole, so that both kinds of rollouts together make a mixture.", "trajectory")
+    max_per_task: int | None = setting(
+        "Keep at most so many pairs of a task; null: all.", None, minimum=1)
+    seed: int = setting("Seed of the choice when max_per_task applies.", 0, seed=True)
+    on_empty: Literal["error", "publish"] = setting(
+        "Not one pair comes out: `error` fails the stage, `publish` hands on a set without "
+        "rows, for a `dpo` with `on_empty: keep_model`.", "error")
+# fmt: on
+
 
 POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
 
@@ -289,7 +212,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
         name="expert",
         doc="Collect expert trajectories from an environment's own planner or gold paths.",
         produces=TRAJECTORIES,
-        fields=EXPERT_FIELDS,
+        fields=fields_of(ExpertSettings),
         uses=("environment", "prompt"),
         default_backend="expert.planner",
         collects=True,
@@ -300,7 +223,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
         doc="Collect what an environment hides of its tasks and a critic may know while it is "
         "trained (SWEET-RL, section 4); nothing that acts accepts it.",
         produces=PRIVILEGED_INFORMATION,
-        fields=PRIVILEGED_FIELDS,
+        fields=fields_of(PrivilegedSettings),
         uses=("environment",),
         default_backend="privileged.environment",
         counts=Counts(made="texts"),
@@ -311,7 +234,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
         doc="Let a policy act in an environment and record the episodes.",
         produces=TRAJECTORIES,
         roles=(POLICY, PREFIXES, *CHOICE),
-        fields=ROLLOUT_FIELDS,
+        fields=fields_of(RolloutSettings),
         uses=("environment", "prompt", "server"),
         default_backend="rollout.react",
         acts=True,
@@ -348,7 +271,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
                 optional=True,
             ),
         ),
-        fields=PAIR_FIELDS,
+        fields=fields_of(PairSettings),
         default_backend="pair.contrast",
         reworks=("expert", "rollouts", "turns"),
         forecast="pairs",

@@ -2,7 +2,11 @@
 says of itself is read by `agentc.backend_api.script_header`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from agentc.kinds.artifacts import (
     ARTIFACT_TYPES,
@@ -21,8 +25,10 @@ from agentc.kinds.artifacts import (
     VERDICTS,
     ArtifactType,
 )
-from agentc.kinds.field import REQUIRED, Field, Role, boolean, choice, number, seed, string, strings
+from agentc.kinds.field import Role
 from agentc.kinds.kind import Counts, Kind
+from agentc.kinds.settings import fields_of
+from agentc.program.settings import setting
 
 PRODUCTS: Mapping[str, ArtifactType] = {
     "trajectories": TRAJECTORIES,
@@ -52,48 +58,44 @@ NAMED_INPUT = Role(
     optional=True,
 )
 
-NETWORK = boolean("network", "Whether it may use the network.", False)
+RANGE: Mapping[str, Any] = {
+    "type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2,
+}  # fmt: skip
+"""The schema of the bounds of scores that somebody else's program gives."""
 
 
-def score_range(doc: str) -> Field:
-    """The bounds of scores that somebody else's program gives."""
-    return Field(
-        name="range",
-        schema={"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-        doc=doc,
-        default=[0.0, 1.0],
-    )
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptSettings:
+    """Settings of `script`."""
 
+    run: str | None = setting(
+        "A Python file, relative to the spec. It is given the path of a JSON file that says "
+        "where its inputs and its output are (docs/scripts.md).", None)
+    command: tuple[str, ...] = setting(
+        "In place of `run`, the words of a command. Files of yours that it names belong into "
+        "`sources`; AGENTC_STAGE holds the path of the JSON file.", (),
+        schema={"type": "array", "items": {"type": "string"}, "minItems": 1})
+    sources: tuple[str, ...] = setting(
+        "Further files of text that it imports or reads, relative to the spec. It finds them, "
+        "and itself, under the same names in the folder that it is started in.", ())
+    output: Literal[
+        "trajectories", "conversations", "pairs", "checkpoint", "metrics", "folder"
+    ] = setting(
+        "What it makes: rows of `trajectories`, `conversations` or `pairs`, a `checkpoint`, "
+        "`metrics` (a score for each task), or a `folder` of files that only other scripts read.")
+    params: Mapping[str, Any] = setting("Values that it is told, by names of its own.", {})
+    requirements: str | None = setting(
+        "The lock of the software that it runs in, relative to the spec, with exact versions "
+        "and hashes; null: what agentc's own light jobs run in.", None)
+    network: bool = setting("Whether it may use the network.", False)
+    range: tuple[float, ...] = setting(
+        "The lowest and the highest score that a task can get (`metrics`); intervals and claims "
+        "rest on it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
+    confidence: float = setting("Confidence of the intervals of `metrics`.", 0.95, above=0, below=1)
+    seed: int = setting("A seed that it is told.", 0, seed=True)
+# fmt: on
 
-SCRIPT_FIELDS: tuple[Field, ...] = (
-    string("run", "A Python file, relative to the spec. It is given the path of a JSON file that "
-           "says where its inputs and its output are (docs/scripts.md).", nullable=True),
-    Field(
-        name="command",
-        schema={"type": "array", "items": {"type": "string"}, "minItems": 1},
-        doc="In place of `run`, the words of a command. Files of yours that it names belong into "
-        "`sources`; AGENTC_STAGE holds the path of the JSON file.",
-        default=[],
-    ),
-    strings("sources", "Further files of text that it imports or reads, relative to the spec. It "
-            "finds them, and itself, under the same names in the folder that it is started in."),
-    choice("output", "What it makes: rows of `trajectories`, `conversations` or `pairs`, a "
-           "`checkpoint`, `metrics` (a score for each task), or a `folder` of files that only "
-           "other scripts read.", tuple(PRODUCTS), REQUIRED),
-    Field(
-        name="params",
-        schema={"type": "object"},
-        doc="Values that it is told, by names of its own.",
-        default={},
-    ),
-    string("requirements", "The lock of the software that it runs in, relative to the spec, with "
-           "exact versions and hashes; null: what agentc's own light jobs run in.", nullable=True),
-    NETWORK,
-    score_range("The lowest and the highest score that a task can get (`metrics`); intervals and "
-                "claims rest on it, and a score outside of it fails the stage."),
-    number("confidence", "Confidence of the intervals of `metrics`.", 0.95, above=0, below=1),
-    seed("seed", "A seed that it is told."),
-)  # fmt: skip
 
 SCRIPT_KINDS: tuple[Kind, ...] = (
     Kind(
@@ -101,7 +103,7 @@ SCRIPT_KINDS: tuple[Kind, ...] = (
         doc="A Python file, or a command, of your own: it reads what stages made and makes rows, a "
         "model, metrics, or files of its own.",
         produces=FOLDER,
-        fields=SCRIPT_FIELDS,
+        fields=fields_of(ScriptSettings),
         default_backend="script.run",
         counts=Counts(made="rows"),
         forecast="unknown",

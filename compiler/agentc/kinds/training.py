@@ -1,5 +1,10 @@
 """The trainers `sft`, `dpo` and `critic`, with the fields that training backends share."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
 from agentc.kinds.artifacts import (
     CHECKPOINT,
     CRITIC_CHECKPOINT,
@@ -8,292 +13,168 @@ from agentc.kinds.artifacts import (
     SFT_DATASET,
     TRAJECTORIES,
 )
-from agentc.kinds.field import (
-    REQUIRED,
-    Field,
-    Role,
-    boolean,
-    choice,
-    group,
-    integer,
-    number,
-    seed,
-    string,
-    strings,
-)
+from agentc.kinds.field import Role
 from agentc.kinds.kind import Kind
+from agentc.kinds.settings import fields_of
+from agentc.program.settings import setting
 
-LORA = group(
-    "lora",
-    "Train low-rank adapters instead of all weights; merged into the checkpoint when done.",
-    (
-        integer("rank", "Rank of the adapters.", 8, minimum=1),
-        number("alpha", "Scaling numerator.", 16.0, above=0),
-        number("dropout", "Dropout on the adapter input.", 0.0, minimum=0, maximum=0.99),
-        strings("targets", "Names of the adapted modules; all linear layers when empty."),
-    ),
-    nullable=True,
-)
 
-_SHARED: tuple[Field, ...] = (
-    number("lr", "Peak learning rate.", REQUIRED, above=0),
-    number("epochs", "Passes over the data.", 1.0, above=0),
-    integer(
-        "max_steps",
-        "Stop after this many optimiser steps; null: by epochs.",
-        None,
-        minimum=1,
-        nullable=True,
-    ),
-    integer(
-        "global_batch",
-        "Rows (or pairs) in one optimiser step, over all processes.",
-        REQUIRED,
-        minimum=1,
-    ),
-    integer(
-        "micro_batch",
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoraSettings:
+    """Low-rank adapters."""
+
+    rank: int = setting("Rank of the adapters.", 8, minimum=1)
+    alpha: float = setting("Scaling numerator.", 16.0, above=0)
+    dropout: float = setting("Dropout on the adapter input.", 0.0, minimum=0, maximum=0.99)
+    targets: tuple[str, ...] = setting(
+        "Names of the adapted modules; all linear layers when empty.", ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """What all trainers of rows have."""
+
+    lr: float = setting("Peak learning rate.", above=0)
+    epochs: float = setting("Passes over the data.", 1.0, above=0)
+    max_steps: int | None = setting(
+        "Stop after this many optimiser steps; null: by epochs.", None, minimum=1)
+    global_batch: int = setting(
+        "Rows (or pairs) in one optimiser step, over all processes.", minimum=1)
+    micro_batch: int | None = setting(
         "Rows (or pairs) that one process handles at once; must divide global_batch / processes.",
-        None,
-        minimum=1,
-        nullable=True,
-        identity="placement",
-    ),
-    integer("processes", "Training processes (data parallel).", 1, minimum=1, identity="placement"),
-    choice(
-        "scheduler",
-        "Shape of the learning rate.",
-        ("linear", "cosine", "constant", "constant_with_warmup"),
-        "linear",
-    ),
-    number("warmup_ratio", "Share of the steps spent warming up.", 0.0, minimum=0, maximum=1),
-    number("weight_decay", "Decoupled weight decay.", 0.0, minimum=0),
-    number("adam_beta1", "First AdamW coefficient.", 0.9, minimum=0, below=1),
-    number("adam_beta2", "Second AdamW coefficient.", 0.999, minimum=0, below=1),
-    number("max_grad_norm", "Gradient clipping norm; 0 turns it off.", 1.0, minimum=0),
-    integer("max_length", "Longest row in tokens, prompt included.", REQUIRED, minimum=8),
-    choice(
-        "truncation",
+        None, minimum=1, identity="placement")
+    processes: int = setting(
+        "Training processes (data parallel).", 1, minimum=1, identity="placement")
+    scheduler: Literal["linear", "cosine", "constant", "constant_with_warmup"] = setting(
+        "Shape of the learning rate.", "linear")
+    warmup_ratio: float = setting("Share of the steps spent warming up.", 0.0, minimum=0, maximum=1)
+    weight_decay: float = setting("Decoupled weight decay.", 0.0, minimum=0)
+    adam_beta1: float = setting("First AdamW coefficient.", 0.9, minimum=0, below=1)
+    adam_beta2: float = setting("Second AdamW coefficient.", 0.999, minimum=0, below=1)
+    max_grad_norm: float = setting("Gradient clipping norm; 0 turns it off.", 1.0, minimum=0)
+    max_length: int = setting("Longest row in tokens, prompt included.", minimum=8)
+    truncation: Literal["error", "drop", "right"] = setting(
         "What happens to a longer row: `error` fails the stage (rows that a policy played: see "
         "max_dropped), `drop` leaves the row out, `right` cuts its end. Each is counted in the "
-        "artifact.",
-        ("error", "drop", "right"),
-        "error",
-    ),
-    number(
-        "max_dropped",
-        "Under `truncation: error`: the largest share of the rows, or pairs, that may be left out "
-        "because a policy played episodes longer than max_length; a larger share fails the stage.",
-        0.1,
-        minimum=0,
-        maximum=1,
-    ),
-    choice(
-        "dtype", "Numeric type of the training computation.", ("float32", "bfloat16"), "float32"
-    ),
-    boolean("gradient_checkpointing", "Trade time for memory.", False, identity="placement"),
-    choice(
-        "sharding",
+        "artifact.", "error")
+    max_dropped: float = setting(
+        "Under `truncation: error`: the largest share of the rows, or pairs, that may be left "
+        "out because a policy played episodes longer than max_length; a larger share fails the "
+        "stage.", 0.1, minimum=0, maximum=1)
+    dtype: Literal["float32", "bfloat16"] = setting(
+        "Numeric type of the training computation.", "float32")
+    gradient_checkpointing: bool = setting("Trade time for memory.", False, identity="placement")
+    sharding: Literal["none", "optimizer", "full"] = setting(
         "What the processes divide among themselves: `none`, each holds a whole model with its "
         "gradients and optimiser state; `optimizer`, these two are divided, and the weights while "
         "nothing is computed; `full`, weights too, gathered layer by layer as they are needed.",
-        ("none", "optimizer", "full"),
-        "none",
-        identity="placement",
-    ),
-    boolean(
-        "offload",
-        "Keep what is divided in the host's memory, and update the weights there; slow.",
-        False,
-        identity="placement",
-    ),
-    choice(
-        "attention",
-        "Implementation of attention; `auto` is `sdpa`, PyTorch's own. `flash` takes the package "
-        "flash-attn.",
-        ("auto", "eager", "sdpa", "flash"),
-        "auto",
-        identity="placement",
-    ),
-    choice(
-        "save_dtype",
-        "Numeric type of the weights in the finished checkpoint; `auto`: the backend's own, which "
-        "its page names.",
-        ("auto", "float32", "bfloat16", "float16"),
-        "auto",
-    ),
-    seed("seed", "Seed of shuffling and dropout."),
-    integer(
-        "save_every",
+        "none", identity="placement")
+    offload: bool = setting(
+        "Keep what is divided in the host's memory, and update the weights there; slow.", False,
+        identity="placement")
+    attention: Literal["auto", "eager", "sdpa", "flash"] = setting(
+        "Implementation of attention; `auto` is `sdpa`, PyTorch's own. `flash` takes the "
+        "package flash-attn.", "auto", identity="placement")
+    save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = setting(
+        "Numeric type of the weights in the finished checkpoint; `auto`: the backend's own, "
+        "which its page names.", "auto")
+    seed: int = setting("Seed of shuffling and dropout.", 0, seed=True)
+    save_every: int | None = setting(
         "Steps between resumable checkpoints; null: as often as costs a twentieth of the time.",
-        None,
-        minimum=1,
-        nullable=True,
-        identity="placement",
-    ),
-    integer("log_every", "Steps between progress lines.", 1, minimum=1, identity="metadata"),
-    choice(
-        "on_empty",
-        "Not one row is left to train on: `error` fails the stage, `keep_model` hands the model on "
-        "as it is, with a note in the artifact and the report.",
-        ("error", "keep_model"),
-        "error",
-    ),
-    LORA,
-)
+        None, minimum=1, identity="placement")
+    log_every: int = setting("Steps between progress lines.", 1, minimum=1, identity="metadata")
+    on_empty: Literal["error", "keep_model"] = setting(
+        "Not one row is left to train on: `error` fails the stage, `keep_model` hands the model "
+        "on as it is, with a note in the artifact and the report.", "error")
+    lora: LoraSettings | None = setting(
+        "Train low-rank adapters instead of all weights; merged into the checkpoint when done.",
+        None)
 
-SFT_FIELDS: tuple[Field, ...] = (
-    *_SHARED,
-    choice(
-        "loss_on",
-        "Which assistant turns are trained: `all_replies`; `after_prompt` to leave out the replies "
-        "inside the prompt (such as an acknowledging OK); `marked`, those after the prompt that "
-        "the data do not mark `loss: false` (such as the bad part of a revision).",
-        ("all_replies", "after_prompt", "marked"),
-        "all_replies",
-    ),
-    number(
-        "min_reward",
-        "Leave out trajectories below this reward; null keeps all.",
-        None,
-        nullable=True,
-    ),
-    number(
-        "keep_best",
-        "Of what `min_reward` leaves, over all data inputs, keep this share of the trajectories, "
-        "rounded down, with the largest rewards; of equal ones the earlier (filtered behaviour "
-        "cloning). null: keep all.",
-        None,
-        above=0,
-        maximum=1,
-        nullable=True,
-    ),
-    integer(
-        "best_per_task",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SftSettings(TrainingSettings):
+    """Settings of `sft`."""
+
+    loss_on: Literal["all_replies", "after_prompt", "marked"] = setting(
+        "Which assistant turns are trained: `all_replies`; `after_prompt` to leave out the "
+        "replies inside the prompt (such as an acknowledging OK); `marked`, those after the "
+        "prompt that the data do not mark `loss: false` (such as the bad part of a revision).",
+        "all_replies")
+    min_reward: float | None = setting(
+        "Leave out trajectories below this reward; null keeps all.", None)
+    keep_best: float | None = setting(
+        "Of what `min_reward` leaves, over all data inputs, keep this share of the "
+        "trajectories, rounded down, with the largest rewards; of equal ones the earlier "
+        "(filtered behaviour cloning). null: keep all.", None, above=0, maximum=1)
+    best_per_task: int | None = setting(
         "Of each task (by its id, over all data inputs), keep so many trajectories with the "
-        "largest rewards; of equal ones the earlier. null: keep all.",
-        None,
-        minimum=1,
-        nullable=True,
-    ),
-    boolean("packing", "Pack several rows into one sequence.", False),
-)
+        "largest rewards; of equal ones the earlier. null: keep all.", None, minimum=1)
+    packing: bool = setting("Pack several rows into one sequence.", False)
 
-DPO_FIELDS: tuple[Field, ...] = (
-    *_SHARED,
-    number("beta", "Strength of the KL constraint.", REQUIRED, above=0),
-    choice("loss", "Preference loss.", ("sigmoid", "hinge", "ipo"), "sigmoid"),
-    number(
-        "label_smoothing",
-        "Assumed share of flipped labels (conservative DPO).",
-        0.0,
-        minimum=0,
-        maximum=0.5,
-    ),
-    number(
-        "nll_weight",
-        "Weight of the log-likelihood of the chosen side added to the loss.",
-        0.0,
-        minimum=0,
-    ),
-    choice(
-        "nll_on",
-        "Whose log-likelihood nll_weight adds: the `chosen` side's trained tokens, or the `whole` "
-        "chosen row's, prompt and observations included (SWEET-RL's command).",
-        ("chosen", "whole"),
-        "chosen",
-    ),
-    choice(
-        "nll_reduction",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DpoSettings(TrainingSettings):
+    """Settings of `dpo`."""
+
+    beta: float = setting("Strength of the KL constraint.", above=0)
+    loss: Literal["sigmoid", "hinge", "ipo"] = setting("Preference loss.", "sigmoid")
+    label_smoothing: float = setting(
+        "Assumed share of flipped labels (conservative DPO).", 0.0, minimum=0, maximum=0.5)
+    nll_weight: float = setting(
+        "Weight of the log-likelihood of the chosen side added to the loss.", 0.0, minimum=0)
+    nll_on: Literal["chosen", "whole"] = setting(
+        "Whose log-likelihood nll_weight adds: the `chosen` side's trained tokens, or the "
+        "`whole` chosen row's, prompt and observations included (SWEET-RL's command).", "chosen")
+    nll_reduction: Literal["auto", "token", "row"] = setting(
         "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
         "alike, of the means of its tokens; `auto`: as the backend has it, `token` with trl and "
-        "`row` with openrlhf.",
-        ("auto", "token", "row"),
-        "auto",
-    ),
-    boolean("mean_log_prob", "Divide log-probabilities by the number of trained tokens.", False),
-    choice(
-        "score_on",
-        "Which tokens enter the log-ratio: the assistant's only, or every token "
-        "after the prompt, observations included (what stock TRL and OpenRLHF do).",
-        ("assistant", "completion"),
-        "assistant",
-    ),
-)
+        "`row` with openrlhf.", "auto")
+    mean_log_prob: bool = setting(
+        "Divide log-probabilities by the number of trained tokens.", False)
+    score_on: Literal["assistant", "completion"] = setting(
+        "Which tokens enter the log-ratio: the assistant's only, or every token after the "
+        "prompt, observations included (what stock TRL and OpenRLHF do).", "assistant")
 
-CRITIC_FIELDS: tuple[Field, ...] = (
-    *_SHARED,
-    number(
-        "beta",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticSettings(TrainingSettings):
+    """Settings of `critic`."""
+
+    beta: float | None = setting(
         "What a difference of scores is multiplied by in the loss. `bradley_terry` needs it; "
-        "`binary_cross_entropy` compares no scores.",
-        above=0,
-        nullable=True,
-    ),
-    choice(
-        "objective",
+        "`binary_cross_entropy` compares no scores.", None, above=0)
+    objective: Literal["bradley_terry", "binary_cross_entropy"] = setting(
         "`bradley_terry`: the better trajectory of a pair is to have the larger score; "
-        "`binary_cross_entropy`: the score of each turn is to tell the reward of its episode, from "
-        "0 to 1 (SWEET-RL, figure 3a, `Value Function`; value_head).",
-        ("bradley_terry", "binary_cross_entropy"),
-        "bradley_terry",
-    ),
-    choice(
-        "parameterisation",
+        "`binary_cross_entropy`: the score of each turn is to tell the reward of its episode, "
+        "from 0 to 1 (SWEET-RL, figure 3a, `Value Function`; value_head).", "bradley_terry")
+    parameterisation: Literal["log_ratio", "value_head"] = setting(
         "What a score is: `log_ratio`, of log-probabilities under the critic and under its "
         "reference; `value_head`, the output of a linear layer (table 3, `Regression Head`).",
-        ("log_ratio", "value_head"),
-        "log_ratio",
-    ),
-    choice(
-        "normalisation",
-        "How log-ratios of tokens become the score of a trajectory: `turn`, the sum over turns of "
-        "the mean over a turn's tokens (equations 2 and 3); `trajectory`, the mean over all tokens "
-        "(the released code); `none`, the sum.",
-        ("turn", "trajectory", "none"),
-        "turn",
-    ),
-    choice(
-        "reference_sees",
-        "Whether the reference, too, reads the hidden text, or the history alone.",
-        ("privileged", "history"),
-        "privileged",
-    ),
-    number(
-        "nll_weight",
-        "Weight of the log-likelihood of the chosen side added to the loss.",
-        0.0,
-        minimum=0,
-    ),
-    choice(
-        "nll_reduction",
+        "log_ratio")
+    normalisation: Literal["turn", "trajectory", "none"] = setting(
+        "How log-ratios of tokens become the score of a trajectory: `turn`, the sum over turns "
+        "of the mean over a turn's tokens (equations 2 and 3); `trajectory`, the mean over all "
+        "tokens (the released code); `none`, the sum.", "turn")
+    reference_sees: Literal["privileged", "history"] = setting(
+        "Whether the reference, too, reads the hidden text, or the history alone.", "privileged")
+    nll_weight: float = setting(
+        "Weight of the log-likelihood of the chosen side added to the loss.", 0.0, minimum=0)
+    nll_reduction: Literal["token", "row"] = setting(
         "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
-        "alike, of the means of its tokens (the released code).",
-        ("token", "row"),
-        "token",
-    ),
-    string(
-        "template",
+        "alike, of the means of its tokens (the released code).", "token")
+    template: str = setting(
         "The words around the hidden text, which takes the place of `{privileged}`.",
-        "In light that the final answer is: {privileged}.",
-        pattern=r"\{privileged\}",
-    ),
-    choice(
-        "template_at",
-        "Where these words are: in the `first_message`, before its own text and an empty line, or "
-        "`before_begin_of_text`: before the first token of the conversation, with nothing between "
-        "(the released code; log_ratio).",
-        ("first_message", "before_begin_of_text"),
-        "first_message",
-    ),
-    choice(
-        "pooling",
+        "In light that the final answer is: {privileged}.", pattern=r"\{privileged\}")
+    template_at: Literal["first_message", "before_begin_of_text"] = setting(
+        "Where these words are: in the `first_message`, before its own text and an empty line, "
+        "or `before_begin_of_text`: before the first token of the conversation, with nothing "
+        "between (the released code; log_ratio).", "first_message")
+    pooling: Literal["mean", "last"] = setting(
         "Of which tokens' states the head makes a score: the `mean` over the row, or the `last` "
-        "one (value_head).",
-        ("mean", "last"),
-        "mean",
-    ),
-)
+        "one (value_head).", "mean")
+# fmt: on
+
 
 TRAINING_KINDS: tuple[Kind, ...] = (
     Kind(
@@ -309,7 +190,7 @@ TRAINING_KINDS: tuple[Kind, ...] = (
                 many=True,
             ),
         ),
-        fields=SFT_FIELDS,
+        fields=fields_of(SftSettings),
         default_backend="trl.sft",
         trains=True,
         forecast="training",
@@ -328,7 +209,7 @@ TRAINING_KINDS: tuple[Kind, ...] = (
             ),
             Role(name="data", accepts=(PREFERENCE_PAIRS,), doc="The pairs.", many=True),
         ),
-        fields=DPO_FIELDS,
+        fields=fields_of(DpoSettings),
         default_backend="trl.dpo",
         trains=True,
         forecast="training",
@@ -354,7 +235,7 @@ TRAINING_KINDS: tuple[Kind, ...] = (
                 optional=True,
             ),
         ),
-        fields=CRITIC_FIELDS,
+        fields=fields_of(CriticSettings),
         default_backend="trl.critic",
         trains=True,
         forecast="training",
