@@ -95,6 +95,8 @@ class StageBackend:
     `lower` turns a stage into one or more jobs; the last one yields the stage's artifact.
     `inputs` are those of the kind's inputs that it takes, where these exclude each other (`pair` is
     made of rollouts or of ranked turns); None: all. Others are refused by name.
+    `unused` says of settings of the kind why this backend never reads them: by dotted path, or by
+    that of a group for all that are in it.
     `decisive` names fields of placement that change what this backend computes (where a loss is
     the mean over micro-batches, say): it puts their values into `extra_identity`.
     `memory` says what a trainer keeps (`agentc.backend_api.memory`), so that `agentc check` knows
@@ -110,6 +112,7 @@ class StageBackend:
     capabilities: frozenset[str] = frozenset()
     options: tuple[Field, ...] = ()
     inputs: tuple[str, ...] | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)
     decisive: frozenset[str] = frozenset()
     memory: Callable[[MemoryQuestion], TrainerMemory] | None = None
 

@@ -6,12 +6,12 @@ code. Used by the generated support matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from agentc.backend_api.declare import SoftwareEnvironment, StageBackend
 from agentc.backend_api.draft import LeaseDraft
-from agentc.backend_api.view import StageView
+from agentc.backend_api.view import StageView, unused_paths
 from agentc.diagnostics.diagnostic import Origin, Source, Span
 from agentc.ir.module import Prompt
 from agentc.kinds import kind_named
@@ -82,6 +82,26 @@ class _SampleContext:
         return "0" * 40
 
 
+def view_of(
+    backend: StageBackend,
+    values: Mapping[str, Json],
+    inputs: Mapping[str, tuple[str, ...]] | None = None,
+    files: Callable[[str], bytes | None] | None = None,
+) -> StageView:
+    """A view over a stage with these values on a backend."""
+    kind = kind_named(backend.kind)
+    assert kind is not None, backend.kind
+    table = (*kind.fields, *backend.options)
+    return StageView(
+        table=table,
+        values=values,
+        kind=kind.name,
+        inputs=inputs or {},
+        files=files,
+        unused=unused_paths(table, backend.unused),
+    )
+
+
 def honoured_fields(backend: StageBackend) -> frozenset[str]:
     """Top-level names of the kind's fields and the backend's options that lowering reads, over
     a stage that sets only what is required and over one that sets everything."""
@@ -91,9 +111,7 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     inputs = {role.name: ("sample",) for role in kind.roles if backend.takes(role.name)}
     names: set[str] = set()
     for values in _samples(table):
-        view = StageView(
-            table=table, values=values, kind=kind.name, inputs=inputs, files=lambda path: b"sample"
-        )
+        view = view_of(backend, values, inputs, lambda path: b"sample")
         for job in backend.lower(view, _SampleContext()):
             view.absorb(job.view)
         refused = {refusal.path for refusal in view.refusals}

@@ -99,6 +99,19 @@ def given_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterato
             yield name
 
 
+def unused_paths(table: tuple[Field, ...], unused: Mapping[str, str]) -> dict[str, str]:
+    """`StageBackend.unused` with the settings of its groups in place of the groups, each with its
+    reason. Raises KeyError for a path that nothing declares."""
+    paths: dict[str, str] = {}
+    for path, reason in unused.items():
+        setting = find_setting(table, path)
+        if setting is None:
+            raise KeyError(f"undeclared setting {path}")
+        below = {inner: reason for _, inner in setting.below}
+        paths |= unused_paths(table, below) if below else {path: reason}
+    return paths
+
+
 def effective(setting: Setting, given: Given) -> Json:
     """The value in effect. The fields of a group that may be null (`lora.rank`) have their
     defaults only where the group is given."""
@@ -143,7 +156,8 @@ class OptionView:
     paths a million times. `lookups` remembers what came of it; views of one table and equal values
     share that. `nodes` and `gpus` (of all nodes together, None on one) are what
     `placement:` lets a server spread over, and `on_gpu` says whether it has any; what is made of
-    them is placement too, and enters no key.
+    them is placement too, and enters no key. `unused` are settings that the backend never reads,
+    each with the reason.
     """
 
     table: tuple[Field, ...]
@@ -158,6 +172,7 @@ class OptionView:
     gpus: int | None = None
     on_gpu: bool = False
     unreadable: list[str] = field(default_factory=list, repr=False)
+    unused: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def file(self, path: str) -> bytes | None:
         """The content of a small file that the spec names (relative paths start at the spec);
@@ -189,13 +204,18 @@ class OptionView:
     ) -> dict[str, Json]:
         """The settings of a dataclass (`agentc.program.settings`) that have an effect, as a config
         has them: those of this table, or of its group `at`. One whose `only_if` does not hold, and
-        one of `without` (name: why), has none: it is left out and not read, with the reason."""
+        one of `without` (name: why), has none: it is left out and not read, with the reason. What
+        the backend never reads (`unused`) is left out too."""
         start = f"{at}." if at else ""
         reasons = dict(without or {})
         result: dict[str, Json] = {}
         for each in declared_in(settings):
             path = start + each.name
-            reason = reasons.pop(each.name, None) or self._without_effect(each, start)
+            reason = reasons.pop(each.name, None)
+            if path in self.unused:
+                continue
+            if reason is None:
+                reason = self._without_effect(each, start)
             if reason is not None:
                 self.leave(path, reason)
             elif each.is_group and self.get(path) is not None:
@@ -348,6 +368,7 @@ class StageView(OptionView):
             lookups=self.lookups,
             files=self.files,
             unreadable=self.unreadable,
+            unused=self.unused,
         )
 
     def absorb(self, other: StageView) -> None:

@@ -12,13 +12,28 @@ from agentc.kinds.field import Role
 from agentc.kinds.interaction import ENVIRONMENT_AT, POLICY, Decode, OnTasks
 from agentc.kinds.kind import Kind
 from agentc.kinds.settings import fields_of
-from agentc.program.settings import setting
-
+from agentc.program.settings import only_with, only_with_input, setting
 
 # fmt: off
+_ENCODER_GIVEN = only_with_input(
+    "encoder", because="the critic reads with the policy's body (no `encoder`)")
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class EncoderReading:
+    """How the critic's encoder reads."""
+
+    pool: Literal["pooler", "first", "last", "mean"] = setting(
+        "What stands for a text that an `encoder` read: its `pooler`, as released, the `first` "
+        "token, the `last` one, or the `mean` of all.", "pooler", only_if=_ENCODER_GIVEN)
+    max_length: int = setting(
+        "Tokens of an `encoder` that are read of a text, its last ones.", 512, minimum=8,
+        only_if=_ENCODER_GIVEN)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UtteranceCritic:
-    """How a critic of utterances is trained."""
+class CriticSteps:
+    """How a critic of utterances is trained in an iteration (ArCHer, algorithm 1)."""
 
     lr: float = setting("Learning rate of Adam.", 2e-05, above=0)
     updates: int = setting("Gradient steps in an iteration.", 50, minimum=1)
@@ -30,14 +45,12 @@ class UtteranceCritic:
         "What the value of a state is held to: the slow copy's value of a reply of the `policy` "
         "as it is now (the paper's), of the stored one in the `data` (SARSA), the episode's own "
         "discounted `return`, or the `expectile` of the stored ones (IQL).", "policy")
-    expectile: float = setting("That expectile (value_target: expectile).", 0.9, above=0.5, below=1)
+    expectile: float = setting(
+        "That expectile (value_target: expectile).", 0.9, above=0.5, below=1,
+        only_if=only_with("value_target", "expectile",
+                          because="`critic.value_target` is no expectile"))
     hidden: int | None = setting(
         "Width of the heads; null: that of the model under them.", None, minimum=1)
-    pool: Literal["pooler", "first", "last", "mean"] = setting(
-        "What stands for a text that an `encoder` read: its `pooler`, as released, the `first` "
-        "token, the `last` one, or the `mean` of all.", "pooler")
-    max_length: int = setting(
-        "Tokens of an `encoder` that are read of a text, its last ones.", 512, minimum=8)
     start: float = setting(
         "What all heads say before the first step. Far from the returns of the first policy, "
         "the first steps would go into the offset alone.", 0.0)
@@ -45,8 +58,13 @@ class UtteranceCritic:
         "Norm to which the critic's own gradient is clipped; 0: not.", 1.0, minimum=0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CriticSettings(EncoderReading, CriticSteps):
+    """The group `critic`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class ActorSteps:
     """How the policy is trained."""
 
     lr: float = setting("Learning rate of Adam.", 1e-05, above=0)
@@ -138,10 +156,10 @@ class OnlineRlSettings(RunSettings, OnTasks):
     episodes: int = setting("Episodes of an iteration.", minimum=1)
     discount: float = setting("Worth of a reward one turn later.", 0.95, minimum=0, maximum=1)
     buffer: Buffer = setting("What is learnt from again: the newest utterances.", Buffer())
-    critic: UtteranceCritic = setting(
+    critic: CriticSettings = setting(
         "How the critic of utterances is trained: two values of a state and a reply, two of a "
-        "state (ArCHer, section 3).", UtteranceCritic())
-    actor: Actor = setting("How the policy is trained in each iteration.", Actor())
+        "state (ArCHer, section 3).", CriticSettings())
+    actor: ActorSteps = setting("How the policy is trained in each iteration.", ActorSteps())
     evaluate: RunEvaluation | None = setting(
         "Evaluate the policy within the run: before the first update, every so many iterations, "
         "and at the end.", None)
@@ -151,7 +169,7 @@ class OnlineRlSettings(RunSettings, OnTasks):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineActor(Actor):
+class OfflineActorSteps(ActorSteps):
     """How the policy is trained on recorded episodes."""
 
     objective: Literal["awr", "policy_gradient"] = setting(
@@ -179,13 +197,13 @@ class OfflineRlSettings(RunSettings):
         "Rounds of learning: all steps of the critic, then all of the policy.", minimum=1)
     discount: float = setting("Worth of a reward one turn later.", 0.99, minimum=0, maximum=1)
     buffer: Batches = setting("How the episodes are learnt from.", Batches())
-    critic: UtteranceCritic = setting(
+    critic: CriticSettings = setting(
         "How the critic of utterances is trained: two values of a state and a reply, two of a "
         "state (ArCHer, section 3).",
-        UtteranceCritic(lr=1e-5, batch=128, target_rate=0.05, value_target="expectile"))
-    actor: OfflineActor = setting(
+        CriticSettings(lr=1e-5, batch=128, target_rate=0.05, value_target="expectile"))
+    actor: OfflineActorSteps = setting(
         "How the policy is trained in each iteration, after the critic.",
-        OfflineActor(lr=1e-4, updates=50, batch=128))
+        OfflineActorSteps(lr=1e-4, updates=50, batch=128))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

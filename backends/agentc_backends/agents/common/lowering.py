@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Field, Json, boolean, choice, string
-from agentc.kinds.interaction import OBSERVATION_PREFIX, PREFIX
+from agentc.kinds.interaction import OBSERVATION_PREFIX, Prefix
+from agentc.program.settings import declared_in
 from agentc_backends.agents.common.actions import ACTION_SPANS
 from agentc_backends.software import LIGHT
 
@@ -131,13 +132,12 @@ def prefix_config(view: StageView) -> dict[str, Json]:
             f"no prefix has {shortest} turns at least and {longest} at most",
             fix=f"set it to {shortest} or more",
         )
-    return {field.name: view.get(f"prefix.{field.name}") for field in PREFIX.fields}
+    return view.config_of(Prefix, "prefix")
 
 
 def leave_prefix(view: StageView, why: str) -> None:
     """The same of a stage without `prefixes`, where nothing is cut; `why` says so."""
-    for field in PREFIX.fields:
-        view.leave(f"prefix.{field.name}", why)
+    view.config_of(Prefix, "prefix", without={each.name: why for each in declared_in(Prefix)})
 
 
 _INVALID = ("on_invalid", "invalid_message", "invalid_reward")

@@ -6,7 +6,8 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Field, Json, boolean, choice, integer, number
-from agentc.kinds.interaction import DECODE
+from agentc.kinds.interaction import Decode
+from agentc.program.settings import declared_in
 from agentc_backends.agents.common.lowering import ACTION_OPTIONS
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.online_rl.lowering import (
@@ -228,7 +229,7 @@ def _lower_offline_archer(stage: StageView, context: LowerContext) -> tuple[JobD
         "seed": view.integer("seed"),
     }
     if not draws:
-        for field in DECODE.fields:
+        for field in declared_in(Decode):
             view.leave(
                 f"decode.{field.name}",
                 "no reply is drawn: critic and policy learn from those in the data",

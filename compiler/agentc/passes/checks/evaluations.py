@@ -10,12 +10,13 @@ from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import METRICS
-from agentc.kinds.interaction import PREFIX
+from agentc.kinds.interaction import Prefix
 from agentc.kinds.table import ACTING, MODEL_MAKERS, kinds_where, makers
 from agentc.passes.checks.measures import played_by
 from agentc.passes.checks.module_analysis import collected_by, split_of
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext, place, quoted
+from agentc.program.settings import declared_in
 
 Tasks: TypeAlias = tuple[str, str, float]
 
@@ -38,7 +39,7 @@ _PROTOCOL = (
     "invalid_reward",
     "success_at",
     "prompt_seed",
-    *(f"prefix.{field.name}" for field in PREFIX.fields),
+    *(f"prefix.{each.name}" for each in declared_in(Prefix)),
 )
 """Settings that change what an evaluation measures, as long as its policy is the same."""
 _LEARNERS = kinds_where(lambda kind: kind.name in MODEL_MAKERS and kind.role("data") is not None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.backend_api import BackendTable, StageBackend, StageView
-from agentc.backend_api.view import Lookups, Setting, given_paths
+from agentc.backend_api.view import Lookups, Setting, given_paths, unused_paths
 from agentc.ir.module import Module, Prompt, Stage
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
@@ -51,6 +51,7 @@ class ModuleContext(ModuleLeases):
         super().__init__(module, table, self.content_of)
         self._module = module
         self._boundary = boundary
+        self._unused: dict[tuple[str, str], Mapping[str, str]] = {}
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
         self._given: dict[tuple[str, str, int, int], GivenValues] = {}
         self._references = OutsideReferences() if references is None else references
@@ -107,6 +108,13 @@ class ModuleContext(ModuleLeases):
         if name not in self._tables:
             self._tables[name] = ((*_FIELDS[backend.kind], *backend.options), {})
         return self._tables[name]
+
+    def unused_of(self, backend: StageBackend) -> Mapping[str, str]:
+        """What the backend never reads, by path, with the reasons."""
+        name = (backend.kind, backend.id)
+        if name not in self._unused:
+            self._unused[name] = unused_paths(self.fields_of(backend)[0], backend.unused)
+        return self._unused[name]
 
     def given(self, stage: Stage, backend: StageBackend) -> GivenValues:
         """What a stage sets for a backend; the same object for stages that hold the same values,

@@ -240,6 +240,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         known=known,
         lookups=given.lookups,
         files=context.content_of,
+        unused=context.unused_of(backend),
     )
     context.asked.clear()
     context.stage = stage
@@ -288,7 +289,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
             and backend.takes(role)
         ),
         refusals=tuple(dict.fromkeys(view.refusals)),
-        reasons=view.reasons,
+        reasons={**view.unused, **view.reasons},
         failure=failure,
         name_independent=failure is None and not attention.looked,
     )
