@@ -16,6 +16,7 @@ from agentc_backends.software import TORCH
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_training_takes_what_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
     monkeypatch.setenv("AGENTC_ENVIRONMENTS", folder)

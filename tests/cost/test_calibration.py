@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from agentc.backend_api import BackendTable
 from agentc.cli.cost import not_measured
@@ -29,9 +30,10 @@ from agentc.cost.statements import Sounding, read_sounding, to_sound
 from agentc.cost.summary import Band, summarise
 from agentc.plan.render import plan_document
 from agentc.plan.work import find_work
+from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc_backends.environments.server import sounding as sounding_program
-from agentc_backends.software import LIGHT
+from agentc_backends.software import LIGHT, TORCH
 
 MEASURED: dict[str, Any] = {
     "import_s": 3.7,
@@ -208,6 +210,23 @@ def test_it_is_asked_in_its_own_software(
     [told] = machine_state.environments_sounded(games, table, store, print).values()
     assert told.expert is not None
     assert [*machine_state.environments_sounded(games, table, store, None).values()] == [told]
+
+
+@pytest.mark.slow
+def test_this_machine_is_measured_in_the_software_of_trainings(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(shared))
+    store = StoreLayout(tmp_path / "store")
+    lock = lock_digest(TORCH.text)
+    if not (store.environment(lock) / "complete.json").exists():
+        pytest.skip("the software environment `torch` is not built: `make environments`")
+    monkeypatch.setattr(machine_state, "_PATIENCE_S", PATIENCE_S)
+    document = {"environments": {TORCH.name: {"lock": lock}}}
+    found = machine_state.machine_measured(document, store, print)
+    assert found is not None
+    assert machine_state.machine_measured(document, store, None) == found
 
 
 def _compute(until: float) -> None:

@@ -52,11 +52,9 @@ stages:
   better: {kind: pair, turns: ranked, options: {pairs_per_turn: 2}}
   sweet: {kind: dpo, model: tiny, data: better, beta: 0.1, nll_weight: 0.01, lr: 1e-3,
           global_batch: 4, max_length: 512, max_steps: 2}
-  start: {kind: evaluate, server: own, policy: tiny, split: validation, limit: 3,
-          decode: {temperature: 1.0, max_tokens: 16}}
   end: {kind: evaluate, server: own, policy: sweet, split: validation, limit: 3,
         decode: {temperature: 1.0, max_tokens: 16}}
-  gain: {kind: compare, of: [start, end]}
+  gain: {kind: compare, of: [end]}
 """
 MADE = [
     *("compare", "critic", "dpo", "evaluate", "expert", "model", "pair", "privileged", "rank"),

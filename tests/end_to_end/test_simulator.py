@@ -117,6 +117,7 @@ def test_a_second_server_of_the_job_answers(games: Games, own: list[list[str]]) 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_shared_server_gives_the_same_games(games: Games, own: list[list[str]]) -> None:
     assert games.answers("{backend: transformers, scope: shared}") == own
     assert games.leases()["simulator"]["scope"] == "shared"

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.support.measured_machine import skip_measurement
 
 from agentc.backend_api import load_backends
 from agentc.cli import main
@@ -100,17 +101,20 @@ def test_every_spec_of_a_paper_is_held() -> None:
 
 
 SHOWN = ("eto/webshop", "agent_r/table3", "sweet_rl/backend")
-"""One of each paper, with which every command is tried; with the others in slow tests."""
-WITH_COMMANDS = [
-    pytest.param(name, marks=[] if name in SHOWN else [pytest.mark.slow]) for name in PAPERS
-]
+"""One of each paper, with which every command is tried: what they show is of the compiled plan,
+which other tests compare for all."""
 
 
-@pytest.mark.parametrize("name", WITH_COMMANDS)
+@pytest.mark.parametrize("name", SHOWN)
 def test_commands_show_that_cards_of_80_gb_hold_it(
-    name: str, capsys: pytest.CaptureFixture[str]
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As shipped, on the cards that the papers name; `plan` shows what a training needs."""
+    monkeypatch.setenv("AGENTC_STORE", str(tmp_path))
+    skip_measurement(tmp_path)
     spec = str(SPECS / f"{name}.yaml")
     assert main(["check", spec]) == 0
     said = capsys.readouterr()
@@ -174,7 +178,7 @@ def test_cards_of_40_gb_are_refused_with_the_amount_and_a_remedy(
         assert len(ways) == len(set(ways)), "each said once"
 
 
-@pytest.mark.parametrize("name", WITH_COMMANDS)
+@pytest.mark.parametrize("name", SHOWN)
 def test_every_command_refuses_cards_of_40_gb(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

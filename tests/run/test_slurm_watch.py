@@ -306,6 +306,7 @@ def test_jobs_that_are_done_are_not_looked_at_again(
             {"7": QueueState("RUNNING")},
         ),
         (None, "it cannot be started: Permission denied"),
+        ("exec sleep 600", "no answer in 0 s"),
     ],
 )
 def test_no_answer_of_squeue_ends_a_run(
@@ -315,6 +316,8 @@ def test_no_answer_of_squeue_ends_a_run(
     command = tmp_path / "squeue"
     command.write_text(f"#!/bin/sh\n{squeue}\n")
     command.chmod(0o755 if squeue else 0o644)
+    if squeue == "exec sleep 600":
+        monkeypatch.setattr(slurm_queue, "_TIMEOUT_S", 0.2)
     monkeypatch.setenv(
         "PATH", str(tmp_path) if squeue is None else f"{tmp_path}:{os.environ['PATH']}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -13,9 +14,10 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S, wait_for
 
+from agentc.run.active_runs import ActiveRun
 from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import Watchdog
-from agentc.runtime.store import object_lock
+from agentc.runtime.store import file_system, object_lock
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.object_lock import Heartbeat, LostClaimError, ObjectLock
 from agentc.runtime.store.staging import Staging, publish
@@ -262,6 +264,68 @@ def test_no_beat_is_written_for_a_lost_claim(layout: StoreLayout) -> None:
     assert not heartbeat.beat()
     assert owner_file(layout).stat().st_mtime == 1000.0
     claim.release()
+
+
+def test_a_wrapper_stops_at_once_where_its_owner_file_is_gone(layout: StoreLayout) -> None:
+    claim = ObjectLock(layout, NAME)
+    assert claim.attempt() is None
+    heartbeat = Heartbeat([claim])
+    owner_file(layout).unlink()
+    assert not heartbeat.beat()
+    claim.release()
+
+
+def test_a_wrapper_waits_for_a_store_that_is_away_as_long_as_nobody_may_take_over(
+    layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 1000.0
+    monkeypatch.setattr(object_lock, "_clock", lambda: seconds)
+    claim = ObjectLock(layout, NAME)
+    assert claim.attempt() is None
+    heartbeat = Heartbeat([claim])
+    locks = layout.root / "locks"
+    locks.rename(layout.root / "away")
+    locks.touch()  # now each look at the owner file fails, and not because it is gone
+    seconds += 29
+    assert heartbeat.beat()
+    seconds += 2
+    assert not heartbeat.beat()
+    locks.unlink()
+    (layout.root / "away").rename(locks)
+    assert heartbeat.beat()
+    claim.release()
+
+
+def test_a_process_that_died_while_it_broke_a_claim_blocks_nobody(layout: StoreLayout) -> None:
+    foreign(layout)
+    breaker = owner_file(layout).with_suffix(".break")
+    breaker.touch()
+    before = time.time() - 700
+    os.utime(owner_file(layout), (before, before))
+    ours = ObjectLock(layout, NAME)
+    assert ours.attempt() is not None, "another process breaks it this moment"
+    assert breaker.exists()
+    os.utime(breaker, (before, before))
+    assert ours.attempt() is not None
+    assert not breaker.exists()
+    assert ours.attempt() is None
+    ours.release()
+
+
+def test_a_user_without_a_name_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in containers, whose users the host chooses."""
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    assert object_lock.describe_self(NAME, ())["user"] == "4000000"
+    told = file_system.explain(PermissionError(errno.EACCES, ""), "results", tmp_path)
+    assert "user 4000000 may not" in told
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 4_000_000, 4_000_001)
+        denied = PermissionError(errno.EACCES, "")
+        assert " 4000000:4000001;" in file_system.explain(denied, "results", tmp_path)
+    run = ActiveRun(
+        name="x", token="x", host="h", pid=1, began=0.0, queue=None, path=tmp_path, uid=4_000_000
+    )
+    assert run.user == "user 4000000"
 
 
 def test_watchdog_beats_and_tells_of_a_lost_claim(

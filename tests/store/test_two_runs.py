@@ -3,7 +3,7 @@ resumption, no key is computed twice and nothing is torn.
 
 A hundred rounds use `schedule.py` in Snakemake's place (it starts the same wrappers); rounds of two
 `agentc run`, with all that belongs to them, take several seconds each, so there are few of them
-unless AGENTC_ROUNDS says more. CI plays twenty and two; all of them:
+unless AGENTC_ROUNDS says more. CI plays five and two; all of them:
 
     AGENTC_ROUNDS=100 pytest -m slow tests/store/test_two_runs.py
 """
@@ -33,8 +33,8 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 ROUNDS = 100
-LIGHT_BLOCKS = 10
-"""The hundred rounds, in tests of ten: a failure names a block of seeds, and workers share them."""
+LIGHT_BLOCKS = 20
+"""The hundred rounds, in tests of five: a failure names a block of seeds, and workers share them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ class _Remembered:
             temporary.write_text(json.dumps(self._known), encoding="utf-8")
             temporary.replace(self._path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # its folder may be none
+                temporary.unlink()
 
     def _load(self) -> dict[str, str]:
         if self._known is None:
