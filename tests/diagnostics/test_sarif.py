@@ -52,7 +52,7 @@ def checked(case: Path, table: BackendTable) -> tuple[Diagnostic, ...]:
     return sink.sorted()
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
+@pytest.mark.parametrize("case", CASES[::13], ids=lambda case: case.stem)
 def test_each_diagnostic_is_a_result_at_its_place(case: Path, small_table: BackendTable) -> None:
     found = checked(case, small_table)
     results = run_of(render_sarif([(case.name, found)], code_named))["results"]

@@ -105,17 +105,12 @@ def _module_exists(name: str, roots: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_named)
-def test_no_line_is_wider_than_a_screen(page: Path) -> None:
+def test_a_page_fits_a_screen_and_names_only_what_exists(page: Path) -> None:
     wide = [
         f"{number}: {len(line)} columns"
         for number, line in enumerate(_text(page).split("\n"), start=1)
         if len(line) > WIDEST
     ]
-    assert wide == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=_named)
-def test_links_lead_somewhere(page: Path) -> None:
     broken = []
     for target in _LINK.findall(_prose(page)):
         if "://" in target:
@@ -124,12 +119,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         goal = page.parent / name if name else page
         if not goal.exists() or (anchor and anchor not in _anchors(goal)):
             broken.append(target)
-    assert broken == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=_named)
-def test_files_and_modules_that_are_named_exist(page: Path) -> None:
-    assert list(_missing(page)) == []
+    assert (wide, broken, [*_missing(page)]) == ([], [], [])
 
 
 def _missing(page: Path) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """kill -9 of each kind of process, at random moments of a whole ETO run with its model server.
 
-Parts of it are tried in every run: a run of small jobs (tests/run/test_kill_run.py), trainings
+Parts of it are tried in every run: a run of small jobs (tests/run/test_kills.py), trainings
 (tests/torch/trl/test_resume.py), episodes and servers (tests/backends/rollout, tests/runtime).
 """
 

@@ -107,6 +107,30 @@ def test_a_run_inside_of_an_allocation_is_no_sign_of_another_clock() -> None:
     assert "disagree" in said[0]
 
 
+@pytest.mark.parametrize(
+    ("shown", "left"),
+    [
+        ("StartTime=2026-11-28T08:00:00 EndTime=2026-11-28T09:00:00", 3600.0),
+        ("StartTime=Unknown EndTime=2026-11-28T09:00:00", 3600.0),
+        ("StartTime=2026-11-28T08:00:00 EndTime=Unknown", None),
+        ("JobId=7", None),
+        (None, None),
+    ],
+)
+def test_an_older_slurm_shows_the_end_of_a_job(
+    shown: str | None, left: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sets no SLURM_JOB_END_TIME; a job without a limit has no end."""
+    if shown is not None:
+        scontrol = tmp_path / "scontrol"
+        scontrol.write_text(f"#!/bin/sh\n[ $4 = 7 ] && echo {shown}\n")
+        scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    now = time.mktime(time.strptime("2026-11-28T08:00:00", "%Y-%m-%dT%H:%M:%S"))
+    found = time_left({"SLURM_JOB_ID": "7"}, now)
+    assert (None if found is None else found[0]) == left
+
+
 def test_slurm_gave_no_gpu_at_all() -> None:
     bare = {name: value for name, value in STEP.items() if "GPU" not in name and "CUDA" not in name}
     (sentence,) = missing("gpu=1", bare)

@@ -1,4 +1,4 @@
-"""Digests of large files are remembered by path, size and time; a damaged memory costs time only."""
+"""Digests of large files are remembered by path, size and time; a damaged memory costs time."""
 
 from __future__ import annotations
 

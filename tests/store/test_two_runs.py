@@ -34,7 +34,7 @@ from agentc.store.objects import list_objects, verify_object
 
 ROUNDS = 100
 LIGHT_BLOCKS = 20
-"""The hundred rounds, in tests of five: a failure names a block of seeds, and workers share them."""
+"""The hundred rounds, in tests of five: a failure names its seeds, and workers share them."""
 
 
 @dataclass(frozen=True, slots=True)
