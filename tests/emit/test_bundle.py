@@ -49,7 +49,7 @@ def test_all_parts_are_there_and_summed(
     ]
     # Of the compiler nothing but what jobs import.
     ours = {name.split("/")[2] for name in found if name.startswith("packages/agentc/")}
-    parts = {"program", "runtime", "lease_roles.py", "result_tables.py", "graph"}
+    parts = {"kinds", "program", "runtime", "lease_roles.py", "result_tables.py", "graph"}
     assert ours == {"__init__.py", *parts}
     assert not [name for name in found if "__pycache__" in name]
     assert read_lock(bundle / "spec.lock", Sink()) is not None

@@ -124,6 +124,10 @@ def effective(setting: Setting, given: Given) -> Json:
     return None if declared.required else declared.default  # type: ignore[return-value]
 
 
+def _plain(value: Json | tuple[Json, ...]) -> Json:
+    return list(value) if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """A setting that a backend cannot honour. `capability` names what another backend may have,
@@ -200,41 +204,82 @@ class OptionView:
         return value
 
     def config_of(
-        self, settings: type, at: str = "", *, without: Mapping[str, str] | None = None
+        self,
+        settings: type,
+        at: str = "",
+        *,
+        without: Mapping[str, str] | None = None,
+        placement: bool | None = None,
     ) -> dict[str, Json]:
         """The settings of a dataclass (`agentc.program.settings`) that have an effect, as a config
         has them: those of this table, or of its group `at`. One whose `only_if` does not hold, and
-        one of `without` (name: why), has none: it is left out and not read, with the reason. What
-        the backend never reads (`unused`) is left out too."""
+        one of `without` (name, or `group.name`: why), has none: it is left out and not read, with
+        the reason. What the backend never reads (`unused`) is left out too, and what came `later`
+        where it is the default. `placement`: only settings of placement, or only the others."""
         start = f"{at}." if at else ""
         reasons = dict(without or {})
         result: dict[str, Json] = {}
         for each in declared_in(settings):
+            if placement is not None and placement != (each.about.identity == "placement"):
+                continue
             path = start + each.name
+            inner = {
+                name.partition(".")[2]: reasons.pop(name)
+                for name in [*reasons]
+                if name.startswith(f"{each.name}.")
+            }
             reason = reasons.pop(each.name, None)
             if path in self.unused:
                 continue
             if reason is None:
-                reason = self._without_effect(each, start)
+                reason = self._without_effect(each, start, without or {})
             if reason is not None:
-                self.leave(path, reason)
-            elif each.is_group and self.get(path) is not None:
-                result[each.name] = self.config_of(each.kind, path)
+                self._leave_whole(path, reason)
+            elif each.is_group and self._has_group(path):
+                result[each.name] = self.config_of(each.kind, path, without=inner)
             else:
-                result[each.name] = self.get(path)
+                value = self.get(path)
+                if each.about.later and _plain(value) == _plain(each.default):
+                    continue
+                # Plans have numbers that may be null as the spec writes them, others as floats.
+                real = each.kind is float and not each.nullable and isinstance(value, int)
+                result[each.name] = float(value) if real else value  # type: ignore[arg-type]
         assert not reasons, f"no settings of {settings.__name__}: {', '.join(reasons)}"
         return result
 
-    def _without_effect(self, declared: Declared, start: str) -> str | None:
-        """Why a setting has no effect, None where it has one."""
+    def _has_group(self, path: str) -> bool:
+        """Whether a group is there; one that may be null is read by that, without its settings."""
+        setting = self._setting(path)
+        if setting.declared.default is not None:
+            return True
+        self.read.add(path)
+        return isinstance(self._given(setting.parts), dict)
+
+    def _without_effect(
+        self, declared: Declared, start: str, without: Mapping[str, str]
+    ) -> str | None:
+        """Why a setting has no effect, None where it has one. One that depends on a setting without
+        effect has one; the other's reason is reported."""
         for condition in declared.about.only_if:
+            path = start + condition.name
             if condition.role:
-                holds = bool(getattr(self, "inputs", {}).get(condition.role))
+                inputs = getattr(self, "inputs", {}).get(condition.role)
+                holds = bool(inputs) != condition.unless
+            elif condition.name in without or path in self.reasons or path in self.unused:
+                continue
             else:
-                holds = condition.holds(self.get(start + condition.name))
+                holds = condition.holds(self.get(path))
             if not holds:
                 return condition.because
         return None
+
+    def _leave_whole(self, path: str, because: str) -> None:
+        """`leave`, for all settings of a group."""
+        below = self._setting(path).below
+        for _, inner in below:
+            self._leave_whole(inner, because)
+        if not below:
+            self.leave(path, because)
 
     def integer(self, path: str) -> int:
         value = self.get(path)

@@ -2,7 +2,7 @@
 
 ```
 README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  environments/  profiles/
-templates/agentc/  packages/{agentc/{program,runtime}, <those of job programs>}  SHA256SUMS
+templates/agentc/  packages/{agentc/{kinds,program,runtime}, <those of job programs>}  SHA256SUMS
 .agentc/store/objects/   with results, where the Snakefile looks for them
 ```
 `packages/` is what the Snakefile puts on PYTHONPATH: the runtime out of agentc, and the packages

@@ -36,8 +36,9 @@ S = TypeVar("S")
 @dataclass(frozen=True)
 class Condition:
     """When a setting has an effect: if the setting `name` beside it has one of `values` (any that
-    is true where none is named), or, with `unless`, none of them; or if the stage has the input
-    `role`. `because` tells the user why the setting has no effect otherwise."""
+    is true where none is named; of a list, if one of them is in it), or, with `unless`, none of
+    them; or if the stage has the input `role`, or, with `unless`, has it not. `because` tells the
+    user why the setting has no effect otherwise."""
 
     because: str
     name: str = ""
@@ -46,8 +47,9 @@ class Condition:
     role: str = ""
 
     def holds(self, value: Any) -> bool:
-        """Whether it does, given the value of the setting `name`."""
-        found = value in self.values if self.values else bool(value)
+        """Whether it does, given the value of the setting `name`, or the inputs of the role."""
+        items = value if isinstance(value, (list, tuple)) else [value]
+        found = any(item in self.values for item in items) if self.values else bool(value)
         return found != self.unless
 
 
@@ -65,6 +67,11 @@ def unless(name: str, *values: Any, because: str) -> Condition:
 def only_with_input(role: str, *, because: str) -> Condition:
     """In effect where the stage has the input `role`."""
     return Condition(because=because, role=role)
+
+
+def without_input(role: str, *, because: str) -> Condition:
+    """In effect where the stage lacks the input `role`."""
+    return Condition(because=because, role=role, unless=True)
 
 
 @dataclass(frozen=True)

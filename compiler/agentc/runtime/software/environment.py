@@ -189,7 +189,7 @@ def code_directory(
     return directory
 
 
-JOB_PACKAGES = ("program", "runtime")
+JOB_PACKAGES = ("kinds", "program", "runtime")
 JOB_MODULES = (
     *("__init__.py", "lease_roles.py", "result_tables.py"),
     *("graph/__init__.py", "graph/layers.py"),
