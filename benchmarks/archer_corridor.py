@@ -23,14 +23,9 @@ from tests.support.corridor_values import DISCOUNT, ExactValues, policy_values
 from tests.torch.online_rl.corridor import POLICY, outcomes
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 
+from agentc.kinds.reinforcement import ActorSteps
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.trainers.online_rl.critic import (
-    Critic,
-    CriticSettings,
-    Utterances,
-    critic_step,
-    target_copy,
-)
+from agentc_backends.trainers.online_rl.critic import Critic, Utterances, critic_step, target_copy
 from agentc_backends.trainers.online_rl.filtered_bc import best_share
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, actor_step, reply_log_probs
 from agentc_backends.trainers.online_rl.losses import (
@@ -39,10 +34,11 @@ from agentc_backends.trainers.online_rl.losses import (
     policy_gradient_loss,
     to_go,
 )
-from agentc_backends.trainers.online_rl.ppo import ClippedPhase, PpoLearner, PpoRules, ValuePhase
+from agentc_backends.trainers.online_rl.ppo import PpoLearner
 from agentc_backends.trainers.online_rl.readers import CausalReader, Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase, PpoRules
 
 LONGEST = 60
 STOP, LINE = 0, 1
@@ -178,7 +174,7 @@ def learn_values(
     """All replies that V is held to are drawn at once: the policy does not change meanwhile."""
     batches = [[rng.choice(turns) for _ in range(128)] for _ in range(steps)]
     fresh = fresh_replies(sampler, [turn.room for batch in batches for turn in batch], rng)
-    settings = CriticSettings(discount=DISCOUNT, target_rate=0.1, clip=10)
+    settings = CriticPhase(discount=DISCOUNT, target_rate=0.1, max_grad_norm=10)
     for number, batch in enumerate(batches):
         rewards = torch.tensor([turn.reward for turn in batch])
         critic_step(critic, target, optimiser, Utterances(
@@ -228,14 +224,14 @@ def ppo_learner(policy: Any, sampler: Sampler, seed: int) -> PpoLearner:
     learning = Learning(
         policy=policy, tokenizer=None, sampler=sampler, decode=DECODE, seed=seed, micro_batch=64
     )
-    values = ValuePhase(
+    values = CriticPhase(
         lr=3e-3, batch=16, hidden=None, start=0.0, max_grad_norm=1.0, discount=DISCOUNT
     )
     rules = PpoRules(
         clip=0.2, value_clip=None, gae_lambda=0.95, epochs=8, entropy_coef=0.0, normalise=True,
         by="utterances",
     )  # fmt: skip
-    return PpoLearner(learning, values, ClippedPhase(lr=2e-3, batch=64, max_grad_norm=1.0), rules)
+    return PpoLearner(learning, values, ActorSteps(lr=2e-3, batch=64, max_grad_norm=1.0), rules)
 
 
 def learn_by_ppo(

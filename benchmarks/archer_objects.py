@@ -30,19 +30,14 @@ from agentc_backends.environments.guessing_games.environment import (
 from agentc_backends.environments.guessing_games.games import GAMES
 from agentc_backends.environments.guessing_games.oracles import TableOracle
 from agentc_backends.environments.guessing_games.settings import GuessingSettings
-from agentc_backends.trainers.online_rl.critic import (
-    Critic,
-    CriticSettings,
-    Utterances,
-    critic_step,
-    target_copy,
-)
+from agentc_backends.trainers.online_rl.critic import Critic, Utterances, critic_step, target_copy
 from agentc_backends.trainers.online_rl.filtered_bc import best_share
 from agentc_backends.trainers.online_rl.learning import actor_step, reply_log_probs
 from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss, to_go
 from agentc_backends.trainers.online_rl.readers import CausalReader, Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, key_of, utterances
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 QUESTIONS, DISCOUNT, NEWEST = 20, 0.95, 240
 START, NO, YES, STOP = 0, 1, 2, 3
@@ -175,7 +170,9 @@ def learn_values(
     critic: Critic, target: Critic, optimiser: Any, kept: Sequence[Episode], rng: random.Random
 ) -> None:
     """V is held to the target critic's Q of the stored reply."""
-    settings = CriticSettings(discount=DISCOUNT, target_rate=0.3, value_target="data", clip=1.0)
+    settings = CriticPhase(
+        discount=DISCOUNT, target_rate=0.3, value_target="data", max_grad_norm=1.0
+    )
     newest = kept[-NEWEST:]
     for _ in range(40):
         rows = [row for _ in range(16) for row in utterances(rng.choice(newest), DISCOUNT)]

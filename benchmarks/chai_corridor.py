@@ -25,13 +25,13 @@ from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.critic import (
     BestOf,
     Critic,
-    CriticSettings,
     Utterances,
     critic_step,
     new_critic,
     target_copy,
 )
 from agentc_backends.trainers.online_rl.sampling import DrawRequest, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 from benchmarks.archer_corridor import (
     DECODE,
     LONGEST,
@@ -123,7 +123,7 @@ def learn_values(
     batches = [[rng.choice(turns) for _ in range(options.batch)] for _ in range(options.updates)]
     asked = [turn.room for batch in batches for turn in batch for _ in range(size)]
     fresh = fresh_replies(sampler, asked, rng)
-    settings = CriticSettings(discount=DISCOUNT, target_rate=0.1, clip=10)
+    settings = CriticPhase(discount=DISCOUNT, target_rate=0.1, max_grad_norm=10)
     for number, batch in enumerate(batches):
         rewards = torch.tensor([turn.reward for turn in batch])
         part = fresh[number * len(batch) * size : (number + 1) * len(batch) * size]

@@ -20,7 +20,8 @@ from tests.torch.online_rl.wanderer import wandering_model
 from agentc_backends.data.models.checkpoint import configure_libraries
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
-from agentc_backends.trainers.online_rl.trl import Algorithm, GroupPhase, TrlLearner
+from agentc_backends.trainers.online_rl.settings import Algorithm, GroupPhase
+from agentc_backends.trainers.online_rl.trl import TrlLearner
 from benchmarks.corridor_players import Players
 
 EPISODES, GROUP, LONGEST, JUDGED = 16, 8, 10, 200
@@ -51,7 +52,12 @@ def main() -> None:
 
 
 def learn(
-    folder: Path, algorithm: Algorithm, seed: int, iterations: int, updates: int, lr: float
+    folder: Path,
+    algorithm: Algorithm,
+    seed: int,
+    iterations: int,
+    updates: int,
+    lr: float,
 ) -> tuple[str, str]:
     """Mean returns before and after, as texts."""
     players = Players(folder)

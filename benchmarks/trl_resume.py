@@ -24,13 +24,9 @@ from trl import GRPOConfig, GRPOTrainer
 from agentc_backends.data.models.checkpoint import configure_libraries
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer
+from agentc_backends.trainers.online_rl.settings import GroupPhase
 from agentc_backends.trainers.online_rl.state import read_learner, write_learner
-from agentc_backends.trainers.online_rl.trl import (
-    GroupPhase,
-    TrlLearner,
-    episode_batch,
-    episode_row,
-)
+from agentc_backends.trainers.online_rl.trl import TrlLearner, episode_batch, episode_row
 from benchmarks.corridor_players import Players
 
 EPISODES, GROUP, LONGEST, BATCHES, STEPS = 16, 8, 6, 2, 2

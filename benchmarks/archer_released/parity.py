@@ -25,18 +25,13 @@ from torch.optim import Adam
 
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.model import load_tokenizer
-from agentc_backends.trainers.online_rl.critic import (
-    Critic,
-    CriticSettings,
-    Utterances,
-    critic_step,
-    target_copy,
-)
+from agentc_backends.trainers.online_rl.critic import Critic, Utterances, critic_step, target_copy
 from agentc_backends.trainers.online_rl.filtered_bc import best_share
 from agentc_backends.trainers.online_rl.learning import actor_step
 from agentc_backends.trainers.online_rl.losses import advantage, policy_gradient_loss
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, load_encoder, whole_text
 from agentc_backends.trainers.online_rl.sampling import Decode, DrawRequest, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 from benchmarks.archer_released.released import Released
 from benchmarks.archer_released.tiny import WIDTH, Told
 from benchmarks.archer_released.ways import jointly_clipped, padded, unseen
@@ -121,7 +116,7 @@ def compare_updates(
                 to_go=torch.zeros(ROWS),
                 drawn=[ids(reply) for reply in replies],
             ),
-            CriticSettings(discount=0.95, target_rate=0.1, clip=0.0),
+            CriticPhase(discount=0.95, target_rate=0.1, max_grad_norm=0.0),
         )
         for name in ("q1", "q2", "v1", "v2"):
             difference = float(found[f"{name}.loss"]) - float(getattr(loss, name))

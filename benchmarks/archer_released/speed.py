@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentc.kinds.reinforcement import ActorSteps
 from agentc_backends.data.models.checkpoint import load_model
 from agentc_backends.engine.model import load_tokenizer
-from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
+from agentc_backends.trainers.online_rl.archer import ArcherLearner
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix, load_encoder
 from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 from benchmarks.archer_released.released import Released, count_passes
 from benchmarks.archer_released.tiny import OPENING, WIDTH, Told
 
@@ -79,7 +81,7 @@ def our_spent(
             lr=2e-5, updates=steps, batch=BATCH, discount=0.95, target_rate=0.1,
             value_target="policy", hidden=None, start=0.0, max_grad_norm=1.0,
         ),
-        ActorPhase(lr=1e-6, updates=1, batch=BATCH, max_grad_norm=1.0),
+        ActorSteps(lr=1e-6, updates=1, batch=BATCH, max_grad_norm=1.0),
     )  # fmt: skip
     buffer = ReplayBuffer(100000, 0.95, by=by)
     buffer.add([_tokens_of(game, tokenizer) for game in played])

@@ -78,7 +78,7 @@ class OnTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decode:
+class Decoding:
     """How replies are sampled."""
 
     temperature: float = setting("0 is greedy.", 0.0, minimum=0)
@@ -88,7 +88,7 @@ class Decode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prefix:
+class PrefixSettings:
     """Where trajectories are cut."""
 
     cut: Literal["random", "every"] = setting(
@@ -129,13 +129,13 @@ class RolloutSettings(OnTasks):
     """Settings of `rollout`."""
 
     attempts: int = setting("Episodes for each task, or for each prefix.", 1, minimum=1)
-    prefix: Prefix = setting(
+    prefix: PrefixSettings = setting(
         "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
-        Prefix())
+        PrefixSettings())
     candidates: int = setting(
         "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one "
         "that `critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).", 1, minimum=1)
-    decode: Decode = setting("How replies are sampled.", Decode())
+    decode: Decoding = setting("How replies are sampled.", Decoding())
     max_turns: int | None = setting(
         "Step limit of an episode; null: the environment's own.", None, minimum=1)
     on_invalid: Literal["observe", "fail"] = setting(

@@ -5,14 +5,20 @@ policy of a run, with their fields.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from agentc.kinds.artifacts import CHECKPOINT, POLICY_RUN, TEXT_ENCODER, TRAJECTORIES
 from agentc.kinds.field import Role
-from agentc.kinds.interaction import ENVIRONMENT_AT, POLICY, Decode, OnTasks
+from agentc.kinds.interaction import ENVIRONMENT_AT, POLICY, Decoding, OnTasks
 from agentc.kinds.kind import Kind
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import only_with, only_with_input, setting
+
+ValueTarget: TypeAlias = Literal["policy", "data", "return", "expectile"]
+"""What V is trained towards: the target critic's Q of a fresh reply of the policy (the paper's), of
+the stored reply (SARSA), the episode's own return to go, or an expectile of Q over stored replies
+(IQL)."""
+
 
 # fmt: off
 _ENCODER_GIVEN = only_with_input(
@@ -41,7 +47,7 @@ class CriticSteps:
     target_rate: float = setting(
         "Share of the way that the slow copy goes after each step (Polyak).", 0.1, above=0,
         maximum=1)
-    value_target: Literal["policy", "data", "return", "expectile"] = setting(
+    value_target: ValueTarget = setting(
         "What the value of a state is held to: the slow copy's value of a reply of the `policy` "
         "as it is now (the paper's), of the stored one in the `data` (SARSA), the episode's own "
         "discounted `return`, or the `expectile` of the stored ones (IQL).", "policy")
@@ -59,7 +65,7 @@ class CriticSteps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriticSettings(EncoderReading, CriticSteps):
+class UtteranceCritic(EncoderReading, CriticSteps):
     """The group `critic`."""
 
 
@@ -142,7 +148,7 @@ class OnlineRlSettings(RunSettings, OnTasks):
     tasks: Literal["draw", "cycle"] = setting(
         "Which tasks an iteration plays: `draw`, evenly and with replacement; `cycle`, the "
         "split's in their order, again and again.", "draw")
-    decode: Decode = setting("How replies are sampled.", Decode(temperature=1.0, max_tokens=32))
+    decode: Decoding = setting("How replies are sampled.", Decoding(temperature=1.0, max_tokens=32))
     max_turns: int | None = setting(
         "Step limit of an episode; null: the environment's own.", None, minimum=1)
     on_invalid: Literal["observe", "fail"] = setting(
@@ -156,9 +162,9 @@ class OnlineRlSettings(RunSettings, OnTasks):
     episodes: int = setting("Episodes of an iteration.", minimum=1)
     discount: float = setting("Worth of a reward one turn later.", 0.95, minimum=0, maximum=1)
     buffer: Buffer = setting("What is learnt from again: the newest utterances.", Buffer())
-    critic: CriticSettings = setting(
+    critic: UtteranceCritic = setting(
         "How the critic of utterances is trained: two values of a state and a reply, two of a "
-        "state (ArCHer, section 3).", CriticSettings())
+        "state (ArCHer, section 3).", UtteranceCritic())
     actor: ActorSteps = setting("How the policy is trained in each iteration.", ActorSteps())
     evaluate: RunEvaluation | None = setting(
         "Evaluate the policy within the run: before the first update, every so many iterations, "
@@ -192,15 +198,15 @@ class OfflineRlSettings(RunSettings):
         "How rewards of turns make an episode's, as its environment has it: `sum` adds them, "
         "`terminal` takes the last one for the whole, `latest` and `max` say how things stand, so "
         "that a turn earns what it changes. Held against each episode's reward.", "sum")
-    decode: Decode = setting("How replies are sampled.", Decode(temperature=1.0, max_tokens=32))
+    decode: Decoding = setting("How replies are sampled.", Decoding(temperature=1.0, max_tokens=32))
     iterations: int = setting(
         "Rounds of learning: all steps of the critic, then all of the policy.", minimum=1)
     discount: float = setting("Worth of a reward one turn later.", 0.99, minimum=0, maximum=1)
     buffer: Batches = setting("How the episodes are learnt from.", Batches())
-    critic: CriticSettings = setting(
+    critic: UtteranceCritic = setting(
         "How the critic of utterances is trained: two values of a state and a reply, two of a "
         "state (ArCHer, section 3).",
-        CriticSettings(lr=1e-5, batch=128, target_rate=0.05, value_target="expectile"))
+        UtteranceCritic(lr=1e-5, batch=128, target_rate=0.05, value_target="expectile"))
     actor: OfflineActorSteps = setting(
         "How the policy is trained in each iteration, after the critic.",
         OfflineActorSteps(lr=1e-4, updates=50, batch=128))

@@ -22,9 +22,9 @@ from agentc.kinds.interaction import (
     ENVIRONMENT_AT,
     POLICY,
     PREFIXES,
-    Decode,
+    Decoding,
     OnTasks,
-    Prefix,
+    PrefixSettings,
 )
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.settings import fields_of
@@ -46,9 +46,9 @@ class CandidateDecode:
 class SearchSettings(OnTasks):
     """Settings of `search`."""
 
-    prefix: Prefix = setting(
+    prefix: PrefixSettings = setting(
         "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
-        Prefix())
+        PrefixSettings())
     depth: int = setting(
         "A node deeper than this is a leaf: the longest path has one action more.", 20, minimum=1)
     iterations: int = setting(
@@ -181,7 +181,8 @@ class SampleSettings:
     """Settings of `sample`."""
 
     candidates: int = setting("Replies for each turn.", 16, minimum=1)
-    decode: Decode = setting("How replies are sampled.", Decode(temperature=1.0, max_tokens=1024))
+    decode: Decoding = setting(
+        "How replies are sampled.", Decoding(temperature=1.0, max_tokens=1024))
     fraction: float = setting("Share of the trajectories that is taken.", 1.0, above=0, maximum=1)
     limit: int | None = setting(
         "Take at most so many trajectories; null: all of the fraction.", None, minimum=1)

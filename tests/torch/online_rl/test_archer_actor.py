@@ -10,9 +10,11 @@ import pytest
 import torch
 from tests.torch.online_rl.test_ppo import EPISODES, buffer_of, conversation, small_policy
 
-from agentc_backends.trainers.online_rl.archer import ActorPhase, ArcherLearner, CriticPhase
+from agentc.kinds.reinforcement import ActorSteps
+from agentc_backends.trainers.online_rl.archer import ArcherLearner
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, reply_log_probs
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 CRITIC = CriticPhase(
     lr=1e-3, updates=1, batch=4, discount=0.9, target_rate=0.1, value_target="data", hidden=None,
@@ -21,7 +23,7 @@ CRITIC = CriticPhase(
 
 
 def learner(policy: Any, kl_penalty: float = 0.0, most: int = 4) -> ArcherLearner:
-    actor = ActorPhase(
+    actor = ActorSteps(
         lr=5e-3, updates=12, batch=32, max_grad_norm=0, advantage="centred", kl_penalty=kl_penalty
     )
     decode = Decode(max_tokens=most, ends=frozenset({0}))

@@ -10,13 +10,13 @@ from torch import Tensor
 from agentc_backends.trainers.online_rl.critic import (
     BestOf,
     Critic,
-    CriticSettings,
     Utterances,
     critic_losses,
     index_of_best,
     target_copy,
 )
 from agentc_backends.trainers.online_rl.readers import Reader, Text, TextPrefix, whole_text
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 STATES = [whole_text(Text((3, 4))), whole_text(Text((5,))), whole_text(Text((3, 4)))]
 SAID = [whole_text(Text((6,))), whole_text(Text((7, 8))), whole_text(Text((9,)))]
@@ -101,7 +101,7 @@ def v_targets(critic: Critic, target: Critic, rank_with: str) -> list[tuple[floa
             to_go=torch.zeros(1),
             drawn=DRAWN[3 * number : 3 * number + 3],
         )
-        settings = CriticSettings(discount=0.9, target_rate=0.1, rank_with=rank_with)  # type: ignore[arg-type]
+        settings = CriticPhase(discount=0.9, target_rate=0.1, rank_with=rank_with)  # type: ignore[arg-type]
         loss = critic_losses(critic, target, batch, settings)
         found.append((loss.v1.item(), loss.v2.item()))
     return found
@@ -135,6 +135,6 @@ def test_the_pick_is_the_same_in_a_batch_of_several_states() -> None:
         to_go=torch.zeros(3),
         drawn=DRAWN,
     )
-    loss = critic_losses(critic, target, batch, CriticSettings(discount=0.9, target_rate=0.1))
+    loss = critic_losses(critic, target, batch, CriticPhase(discount=0.9, target_rate=0.1))
     alone = torch.tensor(v_targets(critic, target, "target")).mean(dim=0)
     torch.testing.assert_close(torch.stack([loss.v1, loss.v2]).detach(), alone)

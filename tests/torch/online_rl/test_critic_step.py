@@ -11,17 +11,17 @@ from tests.support.corridor_values import DISCOUNT
 from tests.torch.online_rl.corridor import EXACT_Q, EXACT_V, EXPECTILE_V, POLICY, outcomes
 from transformers import LlamaConfig, LlamaModel, RobertaConfig, RobertaModel
 
+from agentc.kinds.reinforcement import ValueTarget
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
 from agentc_backends.trainers.online_rl.critic import (
     Critic,
-    CriticSettings,
     Utterances,
-    ValueTarget,
     critic_losses,
     critic_step,
     target_copy,
 )
 from agentc_backends.trainers.online_rl.readers import CausalReader, EncoderReader, Text, TextPrefix
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 
 def whole(text: str) -> TextPrefix:
@@ -72,8 +72,12 @@ def train(seed: int, steps: int, value_target: ValueTarget) -> Critic:
     critic = Critic(encoder())
     target = target_copy(critic)
     optimiser = torch.optim.Adam(critic.parameters(), lr=1e-3)
-    settings = CriticSettings(
-        discount=DISCOUNT, target_rate=0.1, value_target=value_target, expectile=0.9, clip=10
+    settings = CriticPhase(
+        discount=DISCOUNT,
+        target_rate=0.1,
+        value_target=value_target,
+        expectile=0.9,
+        max_grad_norm=10,
     )
     rng = random.Random(seed)
     for step in range(steps):
@@ -155,7 +159,7 @@ def test_a_step_moves_the_critic_and_a_tenth_of_it_the_copy() -> None:
     batch = drawn(random.Random(0), 8)
     said = critic.v(critic.read(batch.states)).first.detach()
     torch.testing.assert_close(said, torch.full_like(said, -8.0), rtol=0, atol=1)
-    settings = CriticSettings(discount=0.9, target_rate=0.1, clip=1e-3)
+    settings = CriticPhase(discount=0.9, target_rate=0.1, max_grad_norm=1e-3)
     optimiser = torch.optim.SGD(critic.parameters(), lr=1.0)
     _, norm = critic_step(critic, target, optimiser, batch, settings)
     assert norm > 1e-3
@@ -177,8 +181,8 @@ def test_only_the_policys_value_target_needs_replies_of_it() -> None:
     )  # fmt: skip
     kinds: Sequence[ValueTarget] = ("data", "return", "expectile")
     for kind in kinds:
-        settings = CriticSettings(discount=0.9, target_rate=0.1, value_target=kind)
+        settings = CriticPhase(discount=0.9, target_rate=0.1, value_target=kind)
         assert critic_losses(critic, target_copy(critic), bare, settings).total > 0
-    settings = CriticSettings(discount=0.9, target_rate=0.1)
+    settings = CriticPhase(discount=0.9, target_rate=0.1)
     with pytest.raises(ValueError, match="needs replies of the policy for each state"):
         critic_losses(critic, target_copy(critic), bare, settings)

@@ -22,6 +22,7 @@ from transformers import AutoModelForCausalLM
 
 from agentc.backend_api.table import BackendTable
 from agentc.compilation import compile_spec
+from agentc.kinds.reinforcement import OfflineActorSteps
 from agentc.program.job import read_rows
 from agentc.runtime.contracts.artifacts import ContractError
 from agentc_backends.agents.expert.backend import BACKEND as EXPERT
@@ -29,11 +30,7 @@ from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.environments.corridor.backend import BACKEND as CORRIDOR
 from agentc_backends.environments.corridor.rules import ACTIONS, ROOMS
-from agentc_backends.trainers.online_rl.archer import (
-    CriticPhase,
-    OfflineActorPhase,
-    OfflineArcherLearner,
-)
+from agentc_backends.trainers.online_rl.archer import OfflineArcherLearner
 from agentc_backends.trainers.online_rl.backend import OFFLINE_ARCHER
 from agentc_backends.trainers.online_rl.learning import Learning, reply_log_probs
 from agentc_backends.trainers.online_rl.readers import Text, whole_text
@@ -45,6 +42,7 @@ from agentc_backends.trainers.online_rl.replay import (
     tokenise_episodes,
 )
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 from agentc_backends.trainers.online_rl.state import read_learner
 
 PROGRAM = "agentc_backends.trainers.online_rl.job_offline"
@@ -195,7 +193,7 @@ def learner_of(
             micro_batch=5,
         ),
         CriticPhase(**{**defaults, **critic}),
-        OfflineActorPhase(**{"lr": 1e-3, "updates": 1, "batch": 16, "max_grad_norm": 0.0, **actor}),
+        OfflineActorSteps(**{"lr": 1e-3, "updates": 1, "batch": 16, "max_grad_norm": 0.0, **actor}),
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from benchmarks.archer_corridor import learn
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from agentc.kinds.reinforcement import ActorSteps
 from agentc_backends.trainers.online_rl.learning import (
     ACTOR,
     Learning,
@@ -19,21 +20,19 @@ from agentc_backends.trainers.online_rl.learning import (
     reply_log_probs_and_entropy,
 )
 from agentc_backends.trainers.online_rl.ppo import (
-    ClippedPhase,
     PpoLearner,
-    PpoRules,
     TokenValues,
-    ValuePhase,
     minibatches,
     token_advantages,
 )
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.settings import CriticPhase, PpoRules
 
 CRITIC = "critic"
-VALUES = ValuePhase(lr=1e-3, batch=4, hidden=None, start=-3.0, max_grad_norm=1.0, discount=0.9)
-POLICY = ClippedPhase(lr=1e-3, batch=4, max_grad_norm=1.0)
+VALUES = CriticPhase(lr=1e-3, batch=4, hidden=None, start=-3.0, max_grad_norm=1.0, discount=0.9)
+POLICY = ActorSteps(lr=1e-3, batch=4, max_grad_norm=1.0)
 RULES = PpoRules(
     clip=0.2, value_clip=None, gae_lambda=0.95, epochs=3, entropy_coef=0.0, normalise=True,
     by="utterances",
@@ -74,9 +73,9 @@ EPISODES = [
 
 def learner(
     policy: Any,
-    actor: ClippedPhase = POLICY,
+    actor: ActorSteps = POLICY,
     rules: PpoRules = RULES,
-    values: ValuePhase = VALUES,
+    values: CriticPhase = VALUES,
     micro_batch: int = 64,
 ) -> PpoLearner:
     decode = Decode(max_tokens=4, ends=frozenset({0}))

@@ -19,8 +19,9 @@ from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, actor_s
 from agentc_backends.trainers.online_rl.readers import Text, TextPrefix
 from agentc_backends.trainers.online_rl.replay import Episode, EpisodeTurn, ReplayBuffer
 from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
+from agentc_backends.trainers.online_rl.settings import GroupPhase
 from agentc_backends.trainers.online_rl.state import read_learner, write_learner
-from agentc_backends.trainers.online_rl.trl import GroupPhase, TrlLearner
+from agentc_backends.trainers.online_rl.trl import TrlLearner
 
 RETURNS = (-3.0, -5.0, -20.0, -20.0)
 DEVIATIONS = [9.0, 7.0, -8.0, -8.0]

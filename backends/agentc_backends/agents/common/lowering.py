@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Field, Json, boolean, choice, string
-from agentc.kinds.interaction import OBSERVATION_PREFIX, Prefix
+from agentc.kinds.interaction import OBSERVATION_PREFIX, PrefixSettings
 from agentc.program.settings import declared_in
 from agentc_backends.agents.common.actions import ACTION_SPANS
 from agentc_backends.software import LIGHT
@@ -132,12 +132,15 @@ def prefix_config(view: StageView) -> dict[str, Json]:
             f"no prefix has {shortest} turns at least and {longest} at most",
             fix=f"set it to {shortest} or more",
         )
-    return view.config_of(Prefix, "prefix")
+    return view.config_of(PrefixSettings, "prefix")
+
+
+_CUT = [each.name for each in declared_in(PrefixSettings)]
 
 
 def leave_prefix(view: StageView, why: str) -> None:
     """The same of a stage without `prefixes`, where nothing is cut; `why` says so."""
-    view.config_of(Prefix, "prefix", without={each.name: why for each in declared_in(Prefix)})
+    view.config_of(PrefixSettings, "prefix", without=dict.fromkeys(_CUT, why))
 
 
 _INVALID = ("on_invalid", "invalid_message", "invalid_reward")

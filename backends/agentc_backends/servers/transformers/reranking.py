@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentc_backends.servers.transformers.channel import Result
-from agentc_backends.trainers.online_rl.critic import BestOf, RankWith
+from agentc_backends.trainers.online_rl.critic import BestOf
 from agentc_backends.trainers.online_rl.publishing import read_critic
+from agentc_backends.trainers.online_rl.settings import RankWith
 
 _T = TypeVar("_T")
 

@@ -12,20 +12,17 @@ import copy
 import itertools
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
+from agentc.kinds.reinforcement import ActorSteps, OfflineActorSteps
 from agentc_backends.trainers.online_rl.critic import (
     BestOf,
-    CriticSettings,
-    RankWith,
     Utterances,
-    ValueTarget,
     critic_step,
     new_critic,
     target_copy,
@@ -54,41 +51,10 @@ from agentc_backends.trainers.online_rl.replay import (
     utterances,
 )
 from agentc_backends.trainers.online_rl.sampling import DrawRequest
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 CRITIC = "critic"
 """The phase in which the critic learns."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriticPhase:
-    """How the critic learns in an iteration. `start` is the initial value of its heads. Where the
-    policy says the best of several `candidates`, ranked by `rank_with`, V is trained towards the
-    value of that one."""
-
-    lr: float
-    updates: int
-    batch: int
-    discount: float
-    target_rate: float
-    value_target: ValueTarget
-    expectile: float = 0.9
-    hidden: int | None
-    start: float
-    max_grad_norm: float
-    candidates: int = 1
-    rank_with: RankWith = "target"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorPhase:
-    """How the policy learns in an iteration from the critic's advantages."""
-
-    lr: float
-    updates: int
-    batch: int
-    max_grad_norm: float
-    advantage: Literal["plain", "centred"] = "plain"
-    kl_penalty: float = 0.0
 
 
 class CriticLearner:
@@ -131,10 +97,6 @@ class CriticLearner:
         if phase.value_target == "policy":
             states = [row.state for batch in batches for row in batch]
             drawn = self._draw_replies(states, "value", iteration, draws=phase.candidates)
-        settings = CriticSettings(
-            discount=phase.discount, target_rate=phase.target_rate, clip=phase.max_grad_norm,
-            value_target=phase.value_target, expectile=phase.expectile, rank_with=phase.rank_with,
-        )  # fmt: skip
         steps: list[Numbers] = []
         unused = iter(drawn)
         for batch in batches:
@@ -144,7 +106,7 @@ class CriticLearner:
                 self.target,
                 self.optimisers[CRITIC],
                 _critic_batch(batch, replies),
-                settings,
+                phase,
             )
             steps.append({
                 "q1.loss": float(loss.q1), "q2.loss": float(loss.q2),
@@ -207,7 +169,7 @@ class ArcherLearner(CriticLearner):
 
     phases: Sequence[str] = (CRITIC, ACTOR)
 
-    def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorPhase) -> None:
+    def __init__(self, learning: Learning, critic: CriticPhase, actor: ActorSteps) -> None:
         """The reference of the KL penalty is the policy that the run starts from."""
         super().__init__(learning, critic)
         self._actor_phase = actor
@@ -285,17 +247,6 @@ class ChaiLearner(CriticLearner):
         self.choice = BestOf(ranking, critic.candidates)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineActorPhase(ActorPhase):
-    """How the policy learns offline: by imitating stored replies, each weighted by
-    exp(advantage / `temperature`), at most `clip_weight` (`awr`), or from fresh replies as in
-    online ArCHer (`policy_gradient`)."""
-
-    objective: Literal["awr", "policy_gradient"] = "awr"
-    temperature: float = 1.0
-    clip_weight: float | None = None
-
-
 class OfflineArcherLearner(ArcherLearner):
     """Offline ArCHer: the phases of `ArcherLearner` on a buffer of recorded episodes.
 
@@ -305,7 +256,7 @@ class OfflineArcherLearner(ArcherLearner):
     then all steps of the policy, each on its own batch.
     """
 
-    def __init__(self, learning: Learning, critic: CriticPhase, actor: OfflineActorPhase) -> None:
+    def __init__(self, learning: Learning, critic: CriticPhase, actor: OfflineActorSteps) -> None:
         super().__init__(learning, critic, actor)
         self._phase = actor
 

@@ -5,79 +5,42 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
-from agentc.kinds.field import Field, Json, boolean, choice, integer, number
-from agentc.kinds.interaction import Decode
+from agentc.kinds.field import Json
+from agentc.kinds.interaction import Decoding
+from agentc.kinds.reinforcement import ActorSteps, Buffer, CriticSteps, OfflineActorSteps
+from agentc.kinds.settings import fields_of
 from agentc.program.settings import declared_in
 from agentc_backends.agents.common.lowering import ACTION_OPTIONS
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.online_rl.lowering import (
-    ACTOR_FIELDS,
-    BY_ADVANTAGE,
     CAPABILITIES,
-    CRITIC_FIELDS,
-    READING_FIELDS,
     WITHOUT_ENCODER,
-    actor_steps,
-    critic_settings,
-    encoder_settings,
+    critic_config,
+    encoder_config,
     kept_iterations,
     online_job,
     refuse_all_warmup,
 )
-
-_IMITATION: tuple[Field, ...] = (
-    *ACTION_OPTIONS,
-    number("keep_share", "The share of the kept episodes, by their returns, that is imitated, and "
-           "all that are as good as the worst of it.", 0.1, above=0, maximum=1),
-    integer("window", "Of the newest so many episodes; null: of all in the buffer.", None,
-            minimum=1, nullable=True),
-)  # fmt: skip
-
-_RULES: tuple[Field, ...] = (
-    number("clip", "How far from 1 the ratio of a token's probabilities, now and when it was "
-           "drawn, still counts.", 0.2, above=0),
-    number("value_clip", "How far a value may move in an iteration and still gain by it; null: "
-           "any way.", None, above=0, nullable=True),
-    number("gae_lambda", "Share of a token's surprise that the token before it is credited with, "
-           "and so on (GAE): 1 weighs all that followed, 0 the next value alone.", 0.95,
-           minimum=0, maximum=1),
-    integer("epochs", "Times that policy and values go over the episodes of an iteration.", 4,
-            minimum=1),
-    number("entropy_coef", "Worth of a nat of the entropy of what a token is drawn from, in the "
-           "policy's loss.", 0.0, minimum=0),
-    boolean("normalise", "Take their mean off the advantages of an iteration's tokens, and divide "
-            "them by their standard deviation.", True),
-)  # fmt: skip
-
-_RANKING: tuple[Field, ...] = (
-    *ACTION_OPTIONS,
-    integer("candidates", "Replies that are drawn for each turn, of which the critic says one.", 5,
-            minimum=2),
-    choice("rank_with", "Who ranks them: the slow copy of the critic (the released code's), or the "
-           "critic itself.", ("target", "online"), "target"),
-)  # fmt: skip
+from agentc_backends.trainers.online_rl.settings import (
+    ImitationOptions,
+    PpoOptions,
+    RankingOptions,
+)
 
 
 def _lower_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    actor = {name: view.get(f"actor.{name}") for name in BY_ADVANTAGE}
     learner: dict[str, Json] = {
         "algorithm": "archer",
-        "critic": _critic(view),
-        "actor": {**actor_steps(view), **actor},
-        **encoder_settings(view),
+        "critic": critic_config(view),
+        "actor": view.config_of(ActorSteps, "actor"),
+        **encoder_config(view),
     }
-    return (online_job(stage, view, context, ARCHER, learner, view.get("buffer")),)
+    return (online_job(stage, view, context, ARCHER, learner, view.config_of(Buffer, "buffer")),)
 
 
 def _lower_chai(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in (*ACTOR_FIELDS, *BY_ADVANTAGE):
-        view.leave(f"actor.{name}", "CHAI trains no policy; its critic chooses what is said")
-    view.leave("warmup", "no update of the policy comes behind it; the critic chooses from the "
-               "first iteration on, as in the released code")  # fmt: skip
-    view.leave("keep", "the policy is the same after every iteration; `start` goes on from the "
-               "critic at the end")  # fmt: skip
     if view.get("evaluate") is not None and not view.number("evaluate.temperature"):
         view.refuse(
             "evaluate.temperature",
@@ -86,42 +49,26 @@ def _lower_chai(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]
         )
     learner: dict[str, Json] = {
         "algorithm": "chai",
-        "critic": {
-            **_critic(view),
-            "candidates": view.integer("candidates"),
-            "rank_with": view.text("rank_with"),
-        },
-        **encoder_settings(view),
+        "critic": {**critic_config(view), **view.config_of(RankingOptions)},
+        **encoder_config(view),
     }
-    return (online_job(stage, view, context, CHAI, learner, view.get("buffer"), trains=False),)
+    buffer = view.config_of(Buffer, "buffer")
+    return (online_job(stage, view, context, CHAI, learner, buffer, trains=False),)
 
 
 def _lower_filtered_bc(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in (*CRITIC_FIELDS, *READING_FIELDS, "expectile"):
-        view.leave(f"critic.{name}", "filtered behaviour cloning has no critic")
-    for name in BY_ADVANTAGE:
-        view.leave(f"actor.{name}", "filtered behaviour cloning imitates; nothing is weighted")
-    view.leave("discount", "episodes are chosen by the plain sum of their rewards")
     learner: dict[str, Json] = {
         "algorithm": "filtered_bc",
-        "actor": actor_steps(view),
-        "keep_share": view.number("keep_share"),
-        "window": view.get("window"),
+        "actor": view.config_of(ActorSteps, "actor"),
+        **view.config_of(ImitationOptions),
     }
-    return (online_job(stage, view, context, FILTERED_BC, learner, view.get("buffer")),)
+    buffer = view.config_of(Buffer, "buffer")
+    return (online_job(stage, view, context, FILTERED_BC, learner, buffer),)
 
 
 def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
-    for name in ("updates", "target_rate", "value_target", "expectile"):
-        view.leave(f"critic.{name}", "PPO holds a value of each token to GAE's, in all `epochs`")
-    for name in READING_FIELDS:
-        view.leave(f"critic.{name}", "PPO's values read with the policy's body")
-    view.leave("actor.updates", "PPO goes over an iteration's episodes in all `epochs`")
-    view.leave("actor.advantage", "PPO's advantages are GAE's; see `normalise`")
-    for name in ("capacity", "episodes"):
-        view.leave(f"buffer.{name}", "PPO learns from the episodes of the iteration alone")
     for name in ("temperature", "top_p"):
         if view.number(f"decode.{name}") != 1:
             view.refuse(
@@ -131,23 +78,14 @@ def _lower_ppo(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 fix="leave it at 1",
             )
     by = view.text("buffer.by")
-    critic: dict[str, Json] = {
-        name: view.get(f"critic.{name}")
-        for name in ("lr", "batch", "hidden", "start", "max_grad_norm")
-    }
-    actor = ("lr", "batch", "max_grad_norm", "kl_penalty")
     learner: dict[str, Json] = {
         "algorithm": "ppo",
-        "critic": {**critic, "discount": view.number("discount")},
-        "actor": {name: view.get(f"actor.{name}") for name in actor},
-        "rules": {**{field.name: view.get(field.name) for field in _RULES}, "by": by},
+        "critic": critic_config(view),
+        "actor": view.config_of(ActorSteps, "actor"),
+        "rules": {**view.config_of(PpoOptions), "by": by},
     }
     kept: dict[str, Json] = {"capacity": None, "episodes": view.integer("episodes"), "by": by}
     return (online_job(stage, view, context, PPO, learner, kept),)
-
-
-def _critic(view: StageView) -> dict[str, Json]:
-    return {**critic_settings(view), "discount": view.number("discount")}
 
 
 _WITH_CRITIC = CAPABILITIES | {"utterance_critic"}
@@ -174,7 +112,14 @@ CHAI = StageBackend(
     software=TORCH,
     lower=_lower_chai,
     capabilities=_WITH_CRITIC,
-    options=_RANKING,
+    options=(*ACTION_OPTIONS, *fields_of(RankingOptions)),
+    unused={
+        "actor": "CHAI trains no policy; its critic chooses what is said",
+        "warmup": "no update of the policy comes behind it; the critic chooses from the first "
+        "iteration on, as in the released code",
+        "keep": "the policy is the same after every iteration; `start` goes on from the critic at "
+        "the end",
+    },
 )
 
 FILTERED_BC = StageBackend(
@@ -187,7 +132,13 @@ FILTERED_BC = StageBackend(
     lower=_lower_filtered_bc,
     capabilities=CAPABILITIES,
     inputs=WITHOUT_ENCODER,
-    options=_IMITATION,
+    options=(*ACTION_OPTIONS, *fields_of(ImitationOptions)),
+    unused={
+        "critic": "filtered behaviour cloning has no critic",
+        "actor.advantage": "filtered behaviour cloning imitates; nothing is weighted",
+        "actor.kl_penalty": "filtered behaviour cloning imitates; nothing is weighted",
+        "discount": "episodes are chosen by the plain sum of their rewards",
+    },
 )
 
 PPO = StageBackend(
@@ -200,40 +151,44 @@ PPO = StageBackend(
     lower=_lower_ppo,
     capabilities=CAPABILITIES,
     inputs=WITHOUT_ENCODER,
-    options=(*ACTION_OPTIONS, *_RULES),
+    options=(*ACTION_OPTIONS, *fields_of(PpoOptions)),
+    unused={
+        **{
+            f"critic.{name}": "PPO holds a value of each token to GAE's, in all `epochs`"
+            for name in ("updates", "target_rate", "value_target", "expectile")
+        },
+        "critic.pool": "PPO's values read with the policy's body",
+        "critic.max_length": "PPO's values read with the policy's body",
+        "actor.updates": "PPO goes over an iteration's episodes in all `epochs`",
+        "actor.advantage": "PPO's advantages are GAE's; see `normalise`",
+        "buffer.capacity": "PPO learns from the episodes of the iteration alone",
+        "buffer.episodes": "PPO learns from the episodes of the iteration alone",
+    },
 )
-
-
-_OF_FRESH_REPLIES = ("advantage", "kl_penalty")
-_OF_STORED_REPLIES = ("temperature", "clip_weight")
 
 
 def _lower_offline_archer(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     iterations = view.integer("iterations")
     refuse_all_warmup(view, iterations)
-    critic, actor = critic_settings(view), _offline_actor(view)
+    critic = view.config_of(CriticSteps, "critic")
+    actor = _offline_actor(view)
     draws = critic["value_target"] == "policy" or actor["objective"] == "policy_gradient"
     config: dict[str, Json] = {
         "rewards": view.text("rewards"),
-        "decode": view.get("decode") if draws else None,
+        "decode": view.config_of(Decoding, "decode", without={} if draws else _NOTHING_DRAWN)
+        or None,
         "iterations": iterations,
         "warmup": view.integer("warmup"),
         "discount": view.number("discount"),
         "by": view.text("buffer.by"),
         "critic": critic,
         "actor": actor,
-        **encoder_settings(view),
+        **encoder_config(view),
         "keep": kept_iterations(view, iterations),
         "publish_state": view.flag("publish_state"),
         "seed": view.integer("seed"),
     }
-    if not draws:
-        for field in declared_in(Decode):
-            view.leave(
-                f"decode.{field.name}",
-                "no reply is drawn: critic and policy learn from those in the data",
-            )
     return (
         JobDraft(
             kind="offline_rl",
@@ -255,21 +210,21 @@ def _lower_offline_archer(stage: StageView, context: LowerContext) -> tuple[JobD
     )
 
 
+_NOTHING_DRAWN = dict.fromkeys(
+    (each.name for each in declared_in(Decoding)),
+    "no reply is drawn: critic and policy learn from those in the data",
+)
+
+
 def _offline_actor(view: StageView) -> dict[str, Json]:
-    objective = view.text("actor.objective")
-    fresh = objective == "policy_gradient"
-    read, left = _OF_STORED_REPLIES, _OF_FRESH_REPLIES
-    why = "stored replies are imitated; `actor.temperature` says how much the better ones more"
-    if fresh:
-        read, left = left, read
+    """Settings of the policy's steps; each objective has two that the other has not."""
+    if view.text("actor.objective") == "policy_gradient":
+        unused = ("temperature", "clip_weight")
         why = "fresh replies are weighted by their advantages as these are"
-    for name in left:
-        view.leave(f"actor.{name}", why)
-    return {
-        **actor_steps(view),
-        "objective": objective,
-        **{name: view.get(f"actor.{name}") for name in read},
-    }
+    else:
+        unused = ("advantage", "kl_penalty")
+        why = "stored replies are imitated; `actor.temperature` says how much the better ones more"
+    return view.config_of(OfflineActorSteps, "actor", without=dict.fromkeys(unused, why))
 
 
 OFFLINE_ARCHER = StageBackend(

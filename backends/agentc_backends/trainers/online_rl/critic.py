@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,13 +29,7 @@ from agentc_backends.trainers.online_rl.readers import (
     TextPrefix,
     whole_text,
 )
-
-RankWith: TypeAlias = Literal["target", "online"]
-"""Which critic ranks candidates: the target critic, as released, or the one that is trained."""
-ValueTarget: TypeAlias = Literal["policy", "data", "return", "expectile"]
-"""What V is trained towards: the target critic's Q of a fresh reply of the policy (the paper's), of
-the stored reply (SARSA), the episode's own return to go, or an expectile of Q over stored replies
-(IQL)."""
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 
 class Critic(nn.Module):  # type: ignore[misc]
@@ -133,20 +127,6 @@ class BestOf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriticSettings:
-    """Of a gradient step. `clip` is the largest norm of the critic's gradient, 0 for no clipping;
-    the released code clips it together with what the policy's last step has left. Where a state has
-    several drawn replies, V is trained towards the best one by the critic of `rank_with`."""
-
-    discount: float
-    target_rate: float
-    value_target: ValueTarget = "policy"
-    rank_with: RankWith = "target"
-    expectile: float = 0.9
-    clip: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Utterances:
     """A batch of B transitions. `following` is None where the episode ended. `drawn` are fresh
     replies of the policy in the same states, needed by the value target `policy` only: one or more
@@ -165,34 +145,35 @@ def critic_step(
     target: Critic,
     optimiser: Optimizer,
     batch: Utterances,
-    settings: CriticSettings,
+    phase: CriticPhase,
 ) -> tuple[CriticLoss, float]:
     """One step of the critic and one of its target. Returns the losses, without gradient, and the
-    norm of the gradient before clipping."""
-    loss = critic_losses(critic, target, batch, settings)
+    norm of the gradient before clipping; the released code clips the critic's gradient together
+    with what the policy's last step has left."""
+    loss = critic_losses(critic, target, batch, phase)
     optimiser.zero_grad(set_to_none=True)
     loss.total.backward()
-    norm = nn.utils.clip_grad_norm_(critic.parameters(), settings.clip or float("inf"))
+    norm = nn.utils.clip_grad_norm_(critic.parameters(), phase.max_grad_norm or float("inf"))
     optimiser.step()
-    polyak_update(target, critic, settings.target_rate)
+    polyak_update(target, critic, phase.target_rate)
     return loss.detach(), float(norm)
 
 
 def critic_losses(
-    critic: Critic, target: Critic, batch: Utterances, settings: CriticSettings
+    critic: Critic, target: Critic, batch: Utterances, phase: CriticPhase
 ) -> CriticLoss:
     """The losses of a batch, with gradient to the critic only."""
     with torch.no_grad():
         q_target = bellman_targets(
-            batch.rewards, _ended(batch), settings.discount, _next_values(target, batch)
+            batch.rewards, _ended(batch), phase.discount, _next_values(target, batch)
         )
-        v_target = _value_targets(critic, target, batch, settings)
+        v_target = _value_targets(critic, target, batch, phase)
     # A text that occurs several times among states and replies is encoded once.
     features = critic.read([*batch.states, *batch.replies])
     states, replies = features.split([len(batch.states), len(batch.replies)])
     q, v = critic.q(states, replies), critic.v(states)
-    if settings.value_target == "expectile":
-        return expectile_critic_loss(q, v, q_target, v_target, settings.expectile)
+    if phase.value_target == "expectile":
+        return expectile_critic_loss(q, v, q_target, v_target, phase.expectile)
     return critic_loss(q, v, q_target, v_target)
 
 
@@ -212,12 +193,10 @@ def _next_values(target: Critic, batch: Utterances) -> Twin:
     return Twin(first, second)
 
 
-def _value_targets(
-    critic: Critic, target: Critic, batch: Utterances, settings: CriticSettings
-) -> Twin:
-    if settings.value_target == "return":
+def _value_targets(critic: Critic, target: Critic, batch: Utterances, phase: CriticPhase) -> Twin:
+    if phase.value_target == "return":
         return Twin(batch.to_go, batch.to_go)
-    replies = batch.drawn if settings.value_target == "policy" else batch.replies
+    replies = batch.drawn if phase.value_target == "policy" else batch.replies
     draws, left = divmod(len(replies), len(batch.states))
     if not draws or left:
         raise ValueError("the value target `policy` needs replies of the policy for each state")
@@ -226,7 +205,7 @@ def _value_targets(
         of_states, of_replies = features.split([len(batch.states), len(replies)])
         return target.q(of_states, of_replies)
     values = _candidate_values(target, batch.states, replies, draws)
-    ranks = values if settings.rank_with == "target" else (
+    ranks = values if phase.rank_with == "target" else (
         _candidate_values(critic, batch.states, replies, draws)
     )  # fmt: skip
     best = index_of_best(ranks.least().reshape(-1, draws))

@@ -1,6 +1,6 @@
 """Online filtered behaviour cloning: the policy imitates the best of its own episodes.
 
-A baseline of the ArCHer paper (section 5), with ArCHer's `ActorPhase`.
+A baseline of the ArCHer paper (section 5).
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from agentc_backends.trainers.online_rl.archer import ActorPhase
+from agentc.kinds.reinforcement import ActorSteps
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, Numbers, actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
+from agentc_backends.trainers.online_rl.settings import ImitationOptions
 
 
 class FilteredLearner:
-    """One phase: gradient steps on turns of the best `share` of the newest `window` episodes."""
+    """One phase: steps on turns of the best `keep_share` of the newest `window` episodes."""
 
     phases: Sequence[str] = (ACTOR,)
 
-    def __init__(
-        self, learning: Learning, actor: ActorPhase, share: float, window: int | None
-    ) -> None:
+    def __init__(self, learning: Learning, actor: ActorSteps, options: ImitationOptions) -> None:
         self._with, self._phase = learning, actor
-        self._share, self._window = share, window
+        self._share, self._window = options.keep_share, options.window
         self.optimisers: Mapping[str, Optimizer] = {
             ACTOR: Adam(learning.policy.parameters(), lr=actor.lr)
         }

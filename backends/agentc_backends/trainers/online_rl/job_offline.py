@@ -7,11 +7,12 @@ loop. Exit 75: a rerun resumes where this one stopped before its time limit.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 
+from agentc.kinds.interaction import Decoding
+from agentc.kinds.reinforcement import CriticSteps, EncoderReading, OfflineActorSteps
 from agentc.program.artifact_files import TRAJECTORIES_FILE
 from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
@@ -20,6 +21,7 @@ from agentc_backends.data.chat.formats import FormatError
 from agentc_backends.data.models.checkpoint import configure_libraries
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
+from agentc_backends.trainers.online_rl.settings import CriticPhase
 
 _PACKAGES = ("torch", "transformers")
 
@@ -30,15 +32,15 @@ class OfflineSettings:
     where no reply is drawn."""
 
     rewards: Literal["sum", "terminal", "latest", "max"]
-    decode: Mapping[str, Any] | None
+    decode: Decoding | None
     iterations: int
     warmup: int
     discount: float
     by: Literal["utterances", "episodes"]
-    critic: Mapping[str, Any]
-    actor: Mapping[str, Any]
-    encoder: Mapping[str, Any] | None = None
-    keep: list[int]
+    critic: CriticSteps
+    actor: OfflineActorSteps
+    encoder: EncoderReading | None = None
+    keep: tuple[int, ...]
     publish_state: bool
     seed: int
 
@@ -54,11 +56,7 @@ async def train(job: Job) -> None:
     from agentc_backends.data.chat.tokens import Encoder, chat_format_of
     from agentc_backends.engine.decoding import stop_test
     from agentc_backends.engine.model import context_of, end_tokens, load_tokenizer
-    from agentc_backends.trainers.online_rl.archer import (
-        CriticPhase,
-        OfflineActorPhase,
-        OfflineArcherLearner,
-    )
+    from agentc_backends.trainers.online_rl.archer import OfflineArcherLearner
     from agentc_backends.trainers.online_rl.learning import Learning
     from agentc_backends.trainers.online_rl.loop import Run, RunSchedule
     from agentc_backends.trainers.online_rl.publishing import (
@@ -87,11 +85,11 @@ async def train(job: Job) -> None:
     if settings.decode is not None:
         drawing = settings.decode
         decode = Decode(
-            temperature=drawing["temperature"],
-            top_p=drawing["top_p"],
-            max_tokens=drawing["max_tokens"],
+            temperature=drawing.temperature,
+            top_p=drawing.top_p,
+            max_tokens=drawing.max_tokens,
             ends=ends,
-            finished=stop_test(tokenizer, drawing["stop"]) if drawing["stop"] else None,
+            finished=stop_test(tokenizer, drawing.stop) if drawing.stop else None,
         )
     learner = OfflineArcherLearner(
         Learning(
@@ -103,8 +101,8 @@ async def train(job: Job) -> None:
             micro_batch=job.placement["micro_batch"],
             encoder=encoder_of(job, tokenizer, settings.encoder, settings.seed),
         ),
-        CriticPhase(discount=settings.discount, **settings.critic),
-        OfflineActorPhase(**settings.actor),
+        CriticPhase(discount=settings.discount, **asdict(settings.critic)),
+        settings.actor,
     )
     steps = sum(row["turns"] for row in recording.rows)
     run = Run(

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from agentc.kinds.interaction import Decoding
+from agentc.kinds.reinforcement import ActorSteps, EncoderReading, RunEvaluation
 from agentc.program.job import Job
+from agentc.program.settings import settings_from
 from agentc_backends.agents.common.connect import connect
 from agentc_backends.agents.common.episode import read_rules, split_tasks
 from agentc_backends.agents.common.program import run_job
@@ -20,6 +23,12 @@ from agentc_backends.agents.rollout.play import TurnRules
 from agentc_backends.data.models.checkpoint import configure_libraries, is_unchanged
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
+from agentc_backends.trainers.online_rl.settings import (
+    CriticPhase,
+    GroupPhase,
+    ImitationOptions,
+    PpoRules,
+)
 
 if TYPE_CHECKING:
     from agentc_backends.trainers.online_rl.learning import Learner, Learning
@@ -34,14 +43,14 @@ class OnlineSettings:
 
     limit: int | None
     tasks: str
-    decode: Mapping[str, Any]
+    decode: Decoding
     iterations: int
     episodes: int
     warmup: int
     buffer: Mapping[str, Any]
     learner: Mapping[str, Any]
-    evaluate: Mapping[str, Any] | None
-    keep: list[int]
+    evaluate: RunEvaluation | None
+    keep: tuple[int, ...]
     publish_state: bool
     seed: int
 
@@ -100,21 +109,18 @@ async def train(job: Job) -> None:
         def live_policy(temperature: float) -> LivePolicy:
             drawing = settings.decode
             decode = Decode(
-                temperature=temperature, top_p=drawing["top_p"], max_tokens=drawing["max_tokens"],
+                temperature=temperature, top_p=drawing.top_p, max_tokens=drawing.max_tokens,
                 ends=ends,
             )  # fmt: skip
-            return LivePolicy(sampler, chat, tokenizer, decode, context, tuple(drawing["stop"]))
+            return LivePolicy(sampler, chat, tokenizer, decode, context, drawing.stop)
 
-        policy, evaluated = live_policy(settings.decode["temperature"]), None
-        if settings.evaluate is not None:
-            evaluated = live_policy(settings.evaluate["temperature"])
-            evaluation = Evaluation(
-                split=settings.evaluate["split"],
-                tasks=split_tasks(meta, settings.evaluate["split"], settings.evaluate["limit"]),
-                every=settings.evaluate["every"],
-                attempts=settings.evaluate["attempts"],
-                seed=settings.evaluate["seed"],
-            )
+        policy, evaluated = live_policy(settings.decode.temperature), None
+        if (due := settings.evaluate) is not None:
+            evaluated = live_policy(due.temperature)
+            evaluation = Evaluation(tasks=split_tasks(meta, due.split, due.limit), when=due)
+        reading = None
+        if "encoder" in settings.learner:
+            reading = settings_from(EncoderReading, settings.learner["encoder"])
         learner = make_learner(
             settings.learner,
             Learning(
@@ -124,7 +130,7 @@ async def train(job: Job) -> None:
                 decode=policy.decode,
                 seed=settings.seed,
                 micro_batch=job.placement["micro_batch"],
-                encoder=encoder_of(job, tokenizer, settings.learner.get("encoder"), settings.seed),
+                encoder=encoder_of(job, tokenizer, reading, settings.seed),
             ),
         )
         if isinstance(learner, ChaiLearner):
@@ -173,8 +179,7 @@ async def train(job: Job) -> None:
         "seed": settings.seed,
     }
     if settings.publish_state and isinstance(learner, CriticLearner):
-        encoder = settings.learner.get("encoder")
-        about["critic"] = critic_description(config["prompt"], encoder)
+        about["critic"] = critic_description(config["prompt"], reading)
     publish_run(job.out, job.work, run.files, about, job.inputs("start"))
     if settings.publish_state:
         write_learner(job.out / STATE, learner)
@@ -199,40 +204,36 @@ async def train(job: Job) -> None:
 
 def make_learner(settings: Mapping[str, Any], learning: Learning) -> Learner:
     """The learner of a config's `algorithm`. Raises ValueError for an unknown one."""
+
+    def critic() -> CriticPhase:
+        return settings_from(CriticPhase, settings["critic"])
+
+    def actor() -> ActorSteps:
+        return settings_from(ActorSteps, settings["actor"])
+
     match settings["algorithm"]:
         case "archer":
-            from agentc_backends.trainers.online_rl.archer import (
-                ActorPhase,
-                ArcherLearner,
-                CriticPhase,
-            )
+            from agentc_backends.trainers.online_rl.archer import ArcherLearner
 
-            actor = ActorPhase(**settings["actor"])
-            return ArcherLearner(learning, CriticPhase(**settings["critic"]), actor)
+            return ArcherLearner(learning, critic(), actor())
         case "chai":
-            from agentc_backends.trainers.online_rl.archer import ChaiLearner, CriticPhase
+            from agentc_backends.trainers.online_rl.archer import ChaiLearner
 
-            return ChaiLearner(learning, CriticPhase(**settings["critic"]))
+            return ChaiLearner(learning, critic())
         case "filtered_bc":
-            from agentc_backends.trainers.online_rl.archer import ActorPhase
             from agentc_backends.trainers.online_rl.filtered_bc import FilteredLearner
 
-            actor = ActorPhase(**settings["actor"])
-            return FilteredLearner(learning, actor, settings["keep_share"], settings["window"])
+            rest = {name: settings[name] for name in ("keep_share", "window")}
+            return FilteredLearner(learning, actor(), settings_from(ImitationOptions, rest))
         case "ppo":
-            from agentc_backends.trainers.online_rl.ppo import (
-                ClippedPhase,
-                PpoLearner,
-                PpoRules,
-                ValuePhase,
-            )
+            from agentc_backends.trainers.online_rl.ppo import PpoLearner
 
-            clipped, values = ClippedPhase(**settings["actor"]), ValuePhase(**settings["critic"])
-            return PpoLearner(learning, values, clipped, PpoRules(**settings["rules"]))
+            rules = settings_from(PpoRules, settings["rules"])
+            return PpoLearner(learning, critic(), actor(), rules)
         case "grpo" | "rloo":
-            from agentc_backends.trainers.online_rl.trl import GroupPhase, TrlLearner
+            from agentc_backends.trainers.online_rl.trl import TrlLearner
 
-            return TrlLearner(learning, GroupPhase(**settings))
+            return TrlLearner(learning, settings_from(GroupPhase, settings))
         case other:
             raise ValueError(f"no algorithm {other!r}")
 

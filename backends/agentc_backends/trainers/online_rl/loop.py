@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy
 from torch import nn
 
+from agentc.kinds.reinforcement import RunEvaluation
 from agentc.program.job import Job
 from agentc_backends.agents.common.connect import Servers
 from agentc_backends.agents.common.episode import Attempt, EpisodeRules, task_attempts
@@ -54,11 +55,8 @@ MARK, COLLECT = "mark", "collect"
 class Evaluation:
     """When the policy is evaluated during the run, on which tasks."""
 
-    split: str
     tasks: Sequence[str]
-    every: int
-    attempts: int
-    seed: int
+    when: RunEvaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,18 +218,18 @@ class Run:
         if acting is None or acting.evaluation is None or acting.evaluated is None:
             return {}
         evaluation = acting.evaluation
-        if iteration != schedule.iterations and iteration % evaluation.every:
+        if iteration != schedule.iterations and iteration % evaluation.when.every:
             return {}
         journal = self.files.evaluated
         attempts = task_attempts(
             evaluation.tasks,
-            evaluation.attempts,
-            seed=evaluation.seed,
+            evaluation.when.attempts,
+            seed=evaluation.when.seed,
             prompt_seed=0,
             prompt_per_attempt=True,
         )
         await self._play(
-            acting.stage.on(evaluation.split),
+            acting.stage.on(evaluation.when.split),
             acting.evaluated,
             [
                 each

@@ -6,6 +6,7 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import POLICY_RUN
 from agentc.kinds.field import Json
+from agentc.kinds.reinforcement import CriticSteps, EncoderReading
 from agentc_backends.agents.common.lowering import (
     action_config,
     environment_leases,
@@ -14,11 +15,6 @@ from agentc_backends.agents.common.lowering import (
 )
 from agentc_backends.software import TORCH
 
-CRITIC_FIELDS = ("lr", "updates", "batch", "target_rate", "value_target", "hidden", "start",
-           "max_grad_norm")  # fmt: skip
-READING_FIELDS = ("pool", "max_length")
-ACTOR_FIELDS = ("lr", "updates", "batch", "max_grad_norm")
-BY_ADVANTAGE = ("advantage", "kl_penalty")
 _PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
 
 CAPABILITIES = frozenset(
@@ -28,28 +24,15 @@ WITHOUT_ENCODER = ("policy", "start")
 """The inputs of algorithms without a critic of texts, which would read with an `encoder`."""
 
 
-def critic_settings(view: StageView) -> dict[str, Json]:
-    """How a critic is trained, except the discount."""
-    critic: dict[str, Json] = {name: view.get(f"critic.{name}") for name in CRITIC_FIELDS}
-    if critic["value_target"] == "expectile":
-        critic["expectile"] = view.number("critic.expectile")
-    else:
-        view.leave("critic.expectile", "`critic.value_target` is no expectile")
-    return critic
+def critic_config(view: StageView) -> dict[str, Json]:
+    """How the critic is trained, where the algorithm has one of utterances."""
+    return {**view.config_of(CriticSteps, "critic"), "discount": view.number("discount")}
 
 
-def encoder_settings(view: StageView) -> dict[str, Json]:
+def encoder_config(view: StageView) -> dict[str, Json]:
     """How the critic's encoder reads, under `encoder`, where the stage has one."""
-    if view.inputs.get("encoder"):
-        return {"encoder": {name: view.get(f"critic.{name}") for name in READING_FIELDS}}
-    for name in READING_FIELDS:
-        view.leave(f"critic.{name}", "the critic reads with the policy's body (no `encoder`)")
-    return {}
-
-
-def actor_steps(view: StageView) -> dict[str, Json]:
-    """The policy's gradient steps, whatever their loss."""
-    return {name: view.get(f"actor.{name}") for name in ACTOR_FIELDS}
+    reading = view.config_of(EncoderReading, "critic")
+    return {"encoder": reading} if reading else {}
 
 
 def online_job(

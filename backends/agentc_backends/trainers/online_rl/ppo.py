@@ -12,13 +12,14 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
+from agentc.kinds.reinforcement import ActorSteps
 from agentc_backends.trainers.online_rl.archer import CRITIC
 from agentc_backends.trainers.online_rl.critic import value_head
 from agentc_backends.trainers.online_rl.learning import (
@@ -38,6 +39,7 @@ from agentc_backends.trainers.online_rl.losses import (
     generalised_advantages,
 )
 from agentc_backends.trainers.online_rl.replay import Episode, Purpose, ReplayBuffer, key_of
+from agentc_backends.trainers.online_rl.settings import CriticPhase, PpoRules
 
 
 class TokenValues(nn.Module):  # type: ignore[misc]
@@ -79,43 +81,6 @@ _TokenLoss: TypeAlias = Callable[[Sequence[int], Sequence[Row]], Tensor]
 """(numbers, rows) of some rows of an iteration -> the mean over their tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValuePhase:
-    """How the values learn in an iteration; `start` is their initial value."""
-
-    lr: float
-    batch: int
-    hidden: int | None
-    start: float
-    max_grad_norm: float
-    discount: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClippedPhase:
-    """How the policy learns in an iteration. `kl_penalty` times the log-ratio of the policy to its
-    start, summed from a token to the end of its reply, is subtracted from the token's advantage."""
-
-    lr: float
-    batch: int
-    max_grad_norm: float
-    kl_penalty: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PpoRules:
-    """Settings of both phases: `epochs` passes over the episodes, in minibatches of whole episodes
-    or of single utterances (`by`)."""
-
-    clip: float
-    value_clip: float | None
-    gae_lambda: float
-    epochs: int
-    entropy_coef: float
-    normalise: bool
-    by: Literal["utterances", "episodes"]
-
-
 @dataclass(frozen=True, slots=True)
 class _Estimates:
     """The utterances of an iteration, and for each the values before this iteration, the advantages
@@ -136,9 +101,11 @@ class PpoLearner:
     phases: Sequence[str] = (ACTOR, CRITIC)
 
     def __init__(
-        self, learning: Learning, values: ValuePhase, actor: ClippedPhase, rules: PpoRules
+        self, learning: Learning, values: CriticPhase, actor: ActorSteps, rules: PpoRules
     ) -> None:
-        """The body of the values starts as a copy of the policy's."""
+        """The body of the values starts as a copy of the policy's. `actor.kl_penalty` times the
+        log-ratio of the policy to its start, summed from a token to the end of its reply, is
+        subtracted from the token's advantage."""
         self._with, self._values, self._actor, self._rules = learning, values, actor, rules
         policy = learning.policy
         body = copy.deepcopy(policy.base_model)

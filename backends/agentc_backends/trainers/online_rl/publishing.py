@@ -11,11 +11,13 @@ import itertools
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file
 
+from agentc.kinds.reinforcement import EncoderReading
 from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
 from agentc.program.job import each_row, write_json, write_rows
 from agentc_backends.agents.common.failures import FatalError
@@ -26,8 +28,9 @@ from agentc_backends.data.models.checkpoint import (
     require_unquantised,
 )
 from agentc_backends.engine.model import load_tokenizer
-from agentc_backends.trainers.online_rl.critic import Critic, RankWith, new_critic
+from agentc_backends.trainers.online_rl.critic import Critic, new_critic
 from agentc_backends.trainers.online_rl.readers import untrained_encoder
+from agentc_backends.trainers.online_rl.settings import RankWith
 from agentc_backends.trainers.online_rl.state import STATE, RunFiles, load_weights
 
 KEPT, OWN = "checkpoints", "kept"
@@ -120,16 +123,14 @@ def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["iteration"], row["task_id"], row["attempt"]
 
 
-def critic_description(
-    prompt: Mapping[str, Any], encoder: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def critic_description(prompt: Mapping[str, Any], encoder: EncoderReading | None) -> dict[str, Any]:
     """The part of run.json about the critic: `memory` and a digest of the policy's prompt, which
     determine its states, and the settings of its `encoder`, if it has one."""
     texts = json.dumps(prompt, sort_keys=True)
     return {
         "memory": prompt.get("memory", "all"),
         "prompt": hashlib.sha256(texts.encode()).hexdigest()[:16],
-        **({} if encoder is None else {ENCODER: dict(encoder)}),
+        **({} if encoder is None else {ENCODER: asdict(encoder)}),
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
+from agentc.kinds.reinforcement import EncoderReading
 from agentc.program.job import Job
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.data.models.checkpoint import companion_files
@@ -171,15 +172,15 @@ def _padded(rows: Sequence[tuple[int, ...]], device: torch.device) -> tuple[Tens
 
 
 def encoder_of(
-    job: Job, policy_tokenizer: Any, settings: Mapping[str, Any] | None, seed: int
+    job: Job, policy_tokenizer: Any, reading: EncoderReading | None, seed: int
 ) -> EncoderReader | None:
-    """The reader of a job's input `encoder` by the settings of its config; None where it has none.
+    """The reader of a job's input `encoder` as its config has it read; None where it has none.
     Raises FatalError for an encoder that these settings do not fit."""
-    if settings is None:
+    if reading is None:
         return None
     try:
         return load_encoder(
-            job.input("encoder"), policy_tokenizer, settings["pool"], settings["max_length"], seed
+            job.input("encoder"), policy_tokenizer, reading.pool, reading.max_length, seed
         )
     except ValueError as error:
         raise FatalError(str(error)) from error

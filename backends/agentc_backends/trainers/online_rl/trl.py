@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import torch
 from datasets import Dataset
@@ -28,6 +28,7 @@ from trl.trainer.utils import pad
 
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, Numbers
 from agentc_backends.trainers.online_rl.replay import Episode, ReplayBuffer, key_of
+from agentc_backends.trainers.online_rl.settings import GroupPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,6 @@ class EpisodeLeaveOneOutTrainer(RLOOTrainer):  # type: ignore[misc]
         return log_probs * self._drawn, entropies, auxiliary
 
 
-Algorithm: TypeAlias = Literal["grpo", "rloo"]
 _NUMBERS = {
     "loss": "loss",
     "grad_norm": "grad_norm",
@@ -147,27 +147,6 @@ _TOKEN_METRICS = {"kl": "kl", "entropy": "entropy"}
 """GRPO only: RLOO's are means over all tokens of an episode, the environment's too."""
 _CHANGED = ("bos_token_id", "eos_token_id", "pad_token_id", "use_cache")
 """The settings of a model's config that trainers change."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPhase:
-    """How the policy learns from an iteration's `episodes`, in groups of `group` of one task:
-    `updates` gradient steps, `minibatches` of them in a pass over the episodes. `scale_rewards` and
-    `loss_type` are GRPO's, `normalise_advantages` is RLOO's."""
-
-    algorithm: Algorithm
-    episodes: int
-    group: int
-    lr: float
-    updates: int
-    minibatches: int
-    max_grad_norm: float
-    beta: float
-    clip_low: float
-    clip_high: float
-    scale_rewards: Literal["group", "batch", "none"] = "group"
-    loss_type: Literal["grpo", "dapo"] = "grpo"
-    normalise_advantages: bool = False
 
 
 class TrlLearner:

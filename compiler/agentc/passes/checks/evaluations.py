@@ -10,7 +10,7 @@ from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Stage
 from agentc.kinds.artifacts import METRICS
-from agentc.kinds.interaction import Prefix
+from agentc.kinds.interaction import PrefixSettings
 from agentc.kinds.table import ACTING, MODEL_MAKERS, kinds_where, makers
 from agentc.passes.checks.measures import played_by
 from agentc.passes.checks.module_analysis import collected_by, split_of
@@ -39,7 +39,7 @@ _PROTOCOL = (
     "invalid_reward",
     "success_at",
     "prompt_seed",
-    *(f"prefix.{each.name}" for each in declared_in(Prefix)),
+    *(f"prefix.{each.name}" for each in declared_in(PrefixSettings)),
 )
 """Settings that change what an evaluation measures, as long as its policy is the same."""
 _LEARNERS = kinds_where(lambda kind: kind.name in MODEL_MAKERS and kind.role("data") is not None)
