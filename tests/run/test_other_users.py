@@ -144,17 +144,19 @@ def test_another_user_s_jobs_are_waited_for_and_their_record_stays(
     commands.mkdir()
     queue = Queue(commands, monkeypatch, another)
     queue.has(plan.object("needed"), "rollout/" + "0" * 32)
-    awaited, messages = leftovers.adopt_orphans([run], work)
-    assert [each.token for each in awaited] == ["a1b2"]
-    assert messages == [
+    orphans = leftovers.adopt_orphans([run], work, takes_over=True)
+    assert [each.token for each in orphans.awaited] == ["a1b2"]
+    assert orphans.taken == (), "it is another user's"
+    assert orphans.messages == (
         f"1 job of a run of user {another} that was killed is in the queue (76): waiting for what"
-        f" they make; only user {another} (or an administrator) can end them"
-    ]
+        f" they make; only user {another} (or an administrator) can end them",
+    )
     queue.has()
-    leftovers.wait_for(awaited, lambda: None)
+    leftovers.wait_for(orphans.awaited, lambda: None)
     assert run.path.exists()
     # Nor is it forgotten where none of its jobs is shown, which proves nothing.
-    assert leftovers.adopt_orphans([run], work) == ((), [])
+    none = leftovers.Orphans(taken=(), awaited=(), messages=())
+    assert leftovers.adopt_orphans([run], work, takes_over=True) == none
     assert run.path.exists()
     assert queue.cancelled() == ""
 

@@ -5,6 +5,7 @@ real ones."""
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S, wait_for
 
-from agentc.run.slurm_queue import ENDS, EndsFile
+from agentc.run.slurm_queue import ENDS, TAKEN, EndsFile, QueuedJob, write_taken_over
 
 pytestmark = [
     pytest.mark.slow,
@@ -79,6 +80,7 @@ def start(
     node_fails: bool = False,
     snakefile: str = SNAKEFILE,
     sbatch: str = SBATCH,
+    ours: tuple[str, ...] = (),
 ) -> subprocess.Popen[str]:
     """Snakemake on the three jobs; the first so many queries fail."""
     (folder / "Snakefile").write_text(snakefile)
@@ -97,6 +99,7 @@ def start(
         (commands / name).write_text(f"#!/bin/sh\n{script}\n")
         (commands / name).chmod(0o755)
     argv = [sys.executable, "-m", "agentc.run.slurm_plugin", ENDS, str(folder / "ends.json")]
+    argv += ours
     argv += ["--executor", "slurm", "--jobs", "5", "--latency-wait", "5", "--slurm-requeue"]
     argv += ["--slurm-no-account", "--slurm-init-seconds-before-status-checks", "1"]
     argv += ["--default-resources", "slurm_partition=main", "mem_mb=100", "runtime=5", *more]
@@ -178,3 +181,55 @@ def test_array_waits_for_no_jobs_that_come_later(folder: Path) -> None:
     arrays_of_two = [call for call in calls if "--array=1-2" in call]
     assert calls[0] in arrays_of_two
     assert 2 * len(arrays_of_two) + len([c for c in calls if "--array" not in c]) == 5
+
+
+KEYS = """
+rule all:
+    input: "after.txt", "b.txt"
+rule one:
+    output: "{key,[ab]}.txt"
+    shell: "true"
+rule after:
+    input: "a.txt"
+    output: "after.txt"
+    shell: "true"
+"""
+OTHERS = """
+echo "$@" >> calls
+case "$*" in *rule_after*) echo done > after.txt; echo 3;; *) echo done > b.txt; echo 2;; esac
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--slurm-array-jobs", "one")], ids=["single", "array"])
+def test_job_of_a_killed_run_is_taken_over(folder: Path, more: tuple[str, ...]) -> None:
+    """What does not depend on it is submitted at once, and its end is that of a submission."""
+    taken = folder / "taken.json"
+    old = QueuedJob("41", "RUNNING", "None", "one/a", "agentc-0a1b-old")
+    write_taken_over(taken, [old, QueuedJob("40_1", "RUNNING", "None", "one/*", "agentc-0a1b")])
+    process = start(folder, *more, snakefile=KEYS, sbatch=OTHERS, ours=(TAKEN, str(taken)))
+    ends = EndsFile(folder / "ends.json")
+    wait_for((folder / "b.txt").exists)
+    assert not (folder / "after.txt").exists()
+    wait_for(lambda: "agentc-0a1b-old" in (folder / "accounting").read_text())
+    (folder / "a.txt").write_text("done")
+    ends.add({"41": "COMPLETED", "2": "COMPLETED", "3": "COMPLETED"})
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    assert len((folder / "calls").read_text().splitlines()) == 2, "it was submitted again"
+    assert set(submitted_numbers(said)) == {"41", "2", "3"}
+
+
+def test_job_of_a_killed_run_that_fails_is_reported(folder: Path) -> None:
+    taken = folder / "taken.json"
+    write_taken_over(taken, [QueuedJob("41", "RUNNING", "None", "one/a", "agentc-0a1b-old")])
+    process = start(folder, snakefile=KEYS, sbatch=OTHERS, ours=(TAKEN, str(taken)))
+    wait_for((folder / "b.txt").exists)
+    EndsFile(folder / "ends.json").add({"41": "TIMEOUT", "2": "COMPLETED"})
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1, said
+    assert "SLURM-job '41' failed, SLURM status is: 'TIMEOUT'" in said
+    assert len((folder / "calls").read_text().splitlines()) == 1
+
+
+def submitted_numbers(said: str) -> list[str]:
+    return re.findall(r"SLURM jobid (\d+) \(log: ", said)

@@ -164,11 +164,33 @@ def test_job_that_a_killed_controller_has_forgotten_is_submitted_again(plan: Tin
     scene.queue = {"8": "RUNNING"}
     assert scene.after(LOOK_S) == ("wait", ["SLURM answers again"])
     assert scene.after(LOOK_S) == ("wait", [])
-    verdict, said = scene.after(300)
+    verdict, said = scene.after(2 * LOOK_S)
     assert verdict == "failed"
     assert said[0].startswith("SLURM took job 7 (first) and knows nothing of it; its controller")
     (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)
     assert (ending.number, ending.again, ending.limited) == ("7", True, False)
+
+
+@pytest.mark.parametrize(("started", "seconds"), [(False, 30), (True, 240)])
+def test_job_that_no_look_has_shown_is_missed_soon_unless_it_started(
+    plan: TinyPlan, started: bool, seconds: float
+) -> None:
+    """The controller restarts between two looks. Of a job that has a log accounting may know the
+    end, which Snakemake sees within three minutes."""
+    scene = Scene(plan)
+    scene.asked("mem_mb=1000, slurm_partition=short")
+    log = slurm_endings.logs(scene.log.read_text())["7"]
+    moved = plan.folder / "logs" / log.relative_to("/x")
+    moved.parent.mkdir(parents=True)
+    if started:
+        moved.write_text("srun: ...\n")
+    scene.log.write_text(scene.log.read_text().replace(str(log), str(moved)))
+    scene.queue = {"8": "RUNNING"}
+    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(seconds - 1) == ("wait", [])
+    verdict, said = scene.after(2)
+    assert verdict == "failed"
+    assert said[0].startswith("SLURM took job 7 (first) and knows nothing of it")
 
 
 @pytest.mark.parametrize(("scope", "least"), [(None, 75), ("shared", 240)])

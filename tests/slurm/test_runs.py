@@ -107,6 +107,31 @@ def test_killed_run_is_taken_over(plan: TinyPlan, cluster: Cluster, profile: Pat
     assert_nothing_left(plan, cluster)
 
 
+def test_a_long_job_of_a_killed_run_delays_only_what_needs_it(
+    plan: TinyPlan, cluster: Cluster, profile: Path
+) -> None:
+    """The next run submits what does not depend on it while it runs."""
+    gate = plan.folder.parent / "gate"
+    plan.job("short", rows=60, delay=0.1)
+    plan.job("long", rows=3, go_on=str(gate))
+    plan.job("after", rows=1, kind="pair", inputs={"data": ["short"]})
+    process = plan.start_all(f"profile={profile}")
+    wait_for(lambda: sorted(running(plan)) == ["long", "short"])
+    before = {job.id for job in cluster.queue()}
+    process.kill()
+    process.wait()
+    process = plan.start_all(f"profile={profile}")
+    wait_for(lambda: plan.published("after"))
+    assert not plan.published("long")
+    assert {job.id for job in cluster.queue()} & before, "the long job was ended"
+    gate.touch()
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    for name in ("short", "long", "after"):
+        assert plan.manifest(name)["attempts"] == 1
+    assert_nothing_left(plan, cluster)
+
+
 def test_jobs_that_nobody_needs_any_more_are_cancelled(
     plan: TinyPlan, cluster: Cluster, profile: Path
 ) -> None:

@@ -25,7 +25,7 @@ from agentc.run.slurm_endings import (
     read_refusals,
     submitted,
 )
-from agentc.run.slurm_queue import EndsFile
+from agentc.run.slurm_queue import EndsFile, QueuedJob
 from agentc.run.slurm_records import WaitingRecord
 from agentc.run.slurm_waiting import Explain
 from agentc.run.slurm_watch import QueueWatch, Verdict
@@ -147,12 +147,17 @@ def _drive_once(
     ends = _ends_file(log, options)
     if ends is not None:
         options = replace(options, ends=ends.path)
+    taken = _to_take_over(options, observer, view)
+    if taken:
+        path = log.with_suffix(".taken.json")
+        slurm_queue.write_taken_over(path, taken)
+        options = replace(options, taken_over=path)
     options = _within_limit(work, options, view)
     argv = driver_argv(directory, work.layout, work.manifests(), options)
     start = log.stat().st_size if log.exists() else 0
     own = None if options.token is None else scratch_folder(directory, options.token)
     driver = Driver(argv, directory, log, queued=_is_queued(options), scratch_folder=own)
-    watch = _queue_watch(work, log, start, options, ends, queue)
+    watch = _queue_watch(work, log, start, options, ends, queue, [job.name for job in taken])
     verdict: Verdict = "wait"
     try:
         while driver.status() is None and verdict == "wait":
@@ -193,6 +198,25 @@ def _drive_once(
     return EXIT_DONE if driver.status() == 0 and complete else EXIT_FAILED
 
 
+def _to_take_over(
+    options: DriverOptions, observer: Observer, view: RunView
+) -> tuple[QueuedJob, ...]:
+    """Jobs of killed runs that are in the queue. Nothing is submitted before SLURM says which: it
+    would be computed twice."""
+    reported = False
+    while options.killed:
+        try:
+            jobs = slurm_queue.queued_jobs(options.killed)
+        except slurm_queue.QueueError as error:
+            if not reported:
+                view.say(f"{error}; waiting for SLURM to say which jobs a killed run left")
+                reported = True
+            _pass_time(_QUEUE_S, observer, view)
+            continue
+        return tuple(job for job in jobs if job.makes_one)
+    return ()
+
+
 def _within_limit(work: Work, options: DriverOptions, view: RunView) -> DriverOptions:
     """The options with no more jobs at a time than a limit of SLURM's leaves to the run now: less
     those that the user has there already, and its own shared servers."""
@@ -200,7 +224,7 @@ def _within_limit(work: Work, options: DriverOptions, view: RunView) -> DriverOp
     if limit is None or options.token is None:
         return options
     try:
-        others = slurm_queue.count_towards(limit, options.token)
+        others = slurm_queue.count_towards(limit, options.tokens)
     except slurm_queue.QueueError:
         others = 0
     shared = sum(one["scope"] == "shared" for one in work.document.get("servers") or ())
@@ -240,12 +264,13 @@ def _queue_watch(
     options: DriverOptions,
     ends: EndsFile | None = None,
     queue: QueueWords = QueueWords(),
+    names: Sequence[str] = (),
 ) -> QueueWatch | None:
-    """Of runs whose jobs are in SLURM's queue."""
+    """Of runs whose jobs are in SLURM's queue; `names` are those of jobs that were taken over."""
     token, profile = options.token, options.profile
     if token is None or profile is None or profile.executor != SLURM:
         return None
-    ask = partial(slurm_queue.states, token)
+    ask = partial(slurm_queue.states, token, **({"names": names} if names else {}))
     keep_going = options.keep_going or profile.settings.get("keep-going") is True
     return QueueWatch(
         work,
@@ -264,7 +289,7 @@ def _await_the_others(options: DriverOptions, observer: Observer, view: RunView)
     reported, pause = False, _QUEUE_S
     while True:
         with suppress(slurm_queue.QueueError):
-            left = slurm_queue.queued_jobs([options.token or ""])
+            left = slurm_queue.queued_jobs(options.tokens)
             if not left:
                 return
             if not reported:

@@ -1,8 +1,8 @@
 """What killed runs left: jobs in SLURM's queue, processes, staging folders, sessions without
 members.
 
-Jobs in the queue are waited for where the new run needs what they make, and cancelled where it
-does not (docs/design/slurm.md says why). Another user's jobs are waited for and never cancelled.
+Jobs in the queue that make what the new run needs are taken over, or waited for; all others are
+cancelled (docs/design/slurm.md says why). Another user's jobs are waited for and never cancelled.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentc.placement.profile import SLURM
@@ -41,10 +42,22 @@ def dead_runs(layout: StoreLayout, name: str) -> tuple[ActiveRun, ...]:
     return tuple(run for run in active_runs(layout, name) if not run.is_alive())
 
 
-def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRun, ...], list[str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphans:
+    """Killed runs whose jobs are in the queue: those of `taken` become jobs of the new run, which
+    starts only after those of `awaited`. `messages` say what happened."""
+
+    taken: tuple[ActiveRun, ...]
+    awaited: tuple[ActiveRun, ...]
+    messages: tuple[str, ...]
+
+
+def adopt_orphans(dead: Iterable[ActiveRun], work: Work, *, takes_over: bool = False) -> Orphans:
     """Cancel jobs of this user that the new run has no use for, and forget runs that have none in
-    the queue. Returns the runs whose jobs it should wait for, and what happened in words."""
+    the queue. A run that `takes_over` jobs submits to the same queue. Another user's jobs are not
+    taken over, nor are arrays, of which nobody knows which task makes what."""
     needed = _units(work)
+    taken: list[ActiveRun] = []
     awaited: list[ActiveRun] = []
     numbers: list[str] = []
     cancelled = 0
@@ -63,8 +76,10 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRu
                 run.forget()
             else:
                 slurm_queue.cancel(unneeded)
-                awaited.append(run)
-                numbers += [job.id for job in jobs if job not in unneeded]
+                left = [job for job in jobs if job not in unneeded]
+                single = takes_over and all(job.makes_one for job in left)
+                (taken if single else awaited).append(run)
+                numbers += [job.id for job in left]
             cancelled += len(unneeded)
         except QueueError as error:
             messages.append(f"cannot tell what a killed run left in the queue: {error}")
@@ -77,7 +92,7 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work) -> tuple[tuple[ActiveRu
             f"{counted(len(numbers), 'job')} of a run that was killed {_are(numbers)} in the queue"
             f" ({', '.join(numbers)}): waiting for what they make; `agentc cancel` ends them"
         )
-    return tuple(awaited), messages
+    return Orphans(taken=tuple(taken), awaited=tuple(awaited), messages=tuple(messages))
 
 
 def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
@@ -254,7 +269,7 @@ def _waiting_of(jobs: Iterable[QueuedJob], work: Work, now: float) -> dict[str, 
             remedy=why_never(job.reason) or hint(job.reason),
         )
         for job in jobs
-        if job.state in ("PENDING", SUSPENDED) and job.unit and not job.unit.endswith("/*")
+        if job.state in ("PENDING", SUSPENDED) and job.unit and job.makes_one
         for name in ids_of(Ending("", job.unit, ""), work)
     }
 

@@ -21,6 +21,7 @@ from agentc.exit_codes import (
     EXIT_FAILED,
     EXIT_STORE,
 )
+from agentc.placement.profile import SLURM
 from agentc.plan.work import Work, object_of, refresh_work
 from agentc.run import claims, leftovers, outcome, slurm_endings
 from agentc.run.active_runs import ActiveRun, active_runs, attended
@@ -114,8 +115,10 @@ def _run(
         print(f"ended {ended} processes that a killed run had left behind")
     sessions = [f"session/{session['key']}" for session in work.document.get("sessions") or []]
     remove_stale_folders(layout, [object_of(job) for job in work.needed], sessions)
-    awaited, messages = leftovers.adopt_orphans(leftovers.dead_runs(layout, name), work)
-    for line in messages:
+    orphans = leftovers.adopt_orphans(
+        leftovers.dead_runs(layout, name), work, takes_over=_queue_of(options.driver) == SLURM
+    )
+    for line in orphans.messages:
         print(line)
     if not work.missing:
         print(f"{name}: nothing to do, {_there(work)}")
@@ -138,22 +141,25 @@ def _run(
             attended(layout, name, _queue_of(options.driver)) as run,
             _view(name, work, options) as view,
         ):
-            driver = replace(options.driver, token=run.token)
-            ours = (run, *(each for each in awaited if each.is_mine))
+            killed = tuple(each.token for each in orphans.taken)
+            driver = replace(options.driver, token=run.token, killed=killed)
+            ours = (run, *(each for each in orphans.awaited if each.is_mine), *orphans.taken)
             with (
-                removed_scratch(directory, run.token),
+                removed_scratch(directory, run.token, *killed),
                 waiting_record(layout, name, run.token) as waiting,
-                _clear_queue(ours, view),
+                _clear_queue(ours, view, orphans.taken),
             ):
                 shown.append(waiting)
                 queue = QueueWords(waiting, partial(options.explain, work))
-                leftovers.wait_for(awaited, lambda: view.show(observer.look()))
+                leftovers.wait_for(orphans.awaited, lambda: view.show(observer.look()))
                 _build_environments(work, directory, view, options.spec_directory)
                 # Each of two runs that begin at once sees the other: both have their record.
-                others = [one for one in active_runs(layout, name) if one.token != run.token]
+                others = [
+                    one for one in active_runs(layout, name) if one.token not in driver.tokens
+                ]
                 if others:
                     log = directory / OWN_LOG.format(token=run.token)
-                remove_leftovers(directory, {other.token for other in others})
+                remove_leftovers(directory, {other.token for other in others} | set(killed))
                 observer.driver_log = log
                 code = drive(
                     work, directory, driver, observer, servers, view, log, trackers.news, queue
@@ -196,19 +202,29 @@ def _run(
 
 
 @contextmanager
-def _clear_queue(runs: Sequence[ActiveRun], view: RunView) -> Iterator[None]:
-    """After this block no job of these runs is in a queue, however it ends."""
+def _clear_queue(
+    runs: Sequence[ActiveRun], view: RunView, taken: Sequence[ActiveRun]
+) -> Iterator[None]:
+    """After this block no job of these runs is in a queue, however it ends, and those that were
+    taken over are forgotten."""
     try:
         yield
     except BaseException:
         with ignore_signals():
-            trouble = leftovers.clear_queue(runs)
-            if trouble:
-                view.say(trouble)
+            _clear(runs, view, taken, patient=True)
         raise
-    trouble = leftovers.clear_queue(runs, patient=False)
+    _clear(runs, view, taken, patient=False)
+
+
+def _clear(
+    runs: Sequence[ActiveRun], view: RunView, taken: Sequence[ActiveRun], *, patient: bool
+) -> None:
+    trouble = leftovers.clear_queue(runs, patient=patient)
     if trouble:
         view.say(trouble)
+        return
+    for run in taken:
+        run.forget()
 
 
 def _queue_of(options: DriverOptions) -> str | None:

@@ -157,6 +157,11 @@ def submitted(log: str) -> dict[str, str]:
     return {**found, **_of_arrays(log)} if "Submitted array job" in log else found
 
 
+def logs(log: str) -> dict[str, Path]:
+    """Logs of submitted jobs, by the jobs' numbers; those of arrays are not named there."""
+    return {number: Path(path) for number, path, _, _ in _SUBMITTED.findall(log)}
+
+
 def _of_arrays(log: str) -> dict[str, str]:
     """Of an array the log has Snakemake's own numbers, which each Snakemake gives anew."""
     found: dict[str, str] = {}
@@ -190,10 +195,10 @@ def in_words_of_plugin(ending: Ending) -> str:
 def read_endings(log: str, work: Work) -> tuple[Ending, ...]:
     """Jobs that the plugin reported as failed."""
     units = submitted(log)
-    logs = {number: Path(path) for number, path, _, _ in _SUBMITTED.findall(log)}
+    paths = logs(log)
     found = dict(_ENDED.findall(log))
     return tuple(
-        _settled(Ending(number, units[number], status), work, logs.get(number))
+        _settled(Ending(number, units[number], status), work, paths.get(number))
         for number, status in found.items()
         if number in units
     )

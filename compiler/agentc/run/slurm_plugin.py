@@ -1,10 +1,12 @@
 """Snakemake with its executor plugin for SLURM (2.8.0) adapted, for runs whose jobs are in SLURM's
-queue: `python -m agentc.run.slurm_plugin [--slurm-ends FILE] ...` takes Snakemake's arguments.
+queue: `python -m agentc.run.slurm_plugin [--slurm-ends FILE] [--slurm-taken-over FILE] ...` takes
+Snakemake's arguments.
 
 A status query that fails is sent again; ends that slurm_watch.py saw in the queue reach
-Snakemake at once; a node that failed is excluded from later submissions only by a name; arrays
-wait for no jobs that come later; and names of jobs say what they do, `agentc-<token>-<stage>`: the
-plugin gives all jobs of a run one name.
+Snakemake at once; jobs of a killed run that are in the queue are taken over instead of submitted
+again; a node that failed is excluded from later submissions only by a name; arrays wait for no jobs
+that come later; and names of jobs say what they do, `agentc-<token>-<stage>`: the plugin gives all
+jobs of a run one name.
 """
 
 from __future__ import annotations
@@ -16,19 +18,27 @@ import re
 import runpy
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agentc.run.slurm_queue import ENDS, EndsFile
+from agentc.run.slurm_queue import ENDS, TAKEN, EndsFile, read_taken_over
 
 PLUGIN = "snakemake_executor_plugin_slurm"
 _TICK_S = 1.0
 _AGAIN_S = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Pauses after the first, the second, ... status query in a row without an answer."""
 _NODES = re.compile(r"[\w.,\[\]-]+")
-_NEEDED = ("Executor", "query_job_status", "get_min_job_age")
+_NEEDED = (
+    "Executor",
+    "SubmittedJobInfo",
+    "query_job_status",
+    "get_min_job_age",
+    "get_job_wildcards",
+)
+TakenOver = dict[str, tuple[str, str]]
+"""Numbers and names of jobs of killed runs, by the object that they make."""
 
 
 class NodeNames(set[str]):
@@ -40,7 +50,7 @@ class NodeNames(set[str]):
             super().add(element)
 
 
-def adapt(plugin: ModuleType, ends: Path) -> bool:
+def adapt(plugin: ModuleType, ends: Path, taken: TakenOver | None = None) -> bool:
     """Adapt the imported plugin; False where it is not made as this one expects."""
     if not all(hasattr(plugin, name) for name in _NEEDED):
         return False
@@ -48,7 +58,7 @@ def adapt(plugin: ModuleType, ends: Path) -> bool:
     names: Any = plugin
     names.query_job_status = _first_words(plugin.query_job_status, answers)
     names.get_min_job_age = _asked_once(plugin.get_min_job_age)
-    names.Executor = _patient(plugin.Executor, EndsFile(ends), answers)
+    names.Executor = _patient(plugin, EndsFile(ends), answers, dict(taken or {}))
     if hasattr(plugin, "pending_jobs_for_rule"):
         names.pending_jobs_for_rule = _none_to_wait_for
     return True
@@ -60,10 +70,10 @@ def _none_to_wait_for(dag: Any, rule_name: str) -> int:
     return 0
 
 
-def import_adapted(ends: Path) -> None:
+def import_adapted(ends: Path, taken: TakenOver) -> None:
     """Import the plugin, where it is installed, as Snakemake will find it."""
     if importlib.util.find_spec(PLUGIN) is not None and not adapt(
-        importlib.import_module(PLUGIN), ends
+        importlib.import_module(PLUGIN), ends, taken
     ):
         print(f"agentc: {PLUGIN} is not as expected; ends of jobs may be seen late", flush=True)
 
@@ -101,8 +111,12 @@ def _asked_once(query: Callable[[], int | None]) -> Callable[[], int | None]:
     return ask
 
 
-def _patient(base: Any, ends: EndsFile, answers: dict[str, str]) -> Any:
-    """The plugin's executor, which forgets no job that it has no answer about."""
+def _patient(plugin: Any, ends: EndsFile, answers: dict[str, str], taken: TakenOver) -> Any:
+    """The plugin's executor, which forgets no job that it has no answer about, and submits none
+    that is in the queue already."""
+    base: Any = plugin.Executor
+    if not hasattr(base, "_report_job_submission_threadsafe"):
+        taken = {}  # what is then submitted again waits for the lock of its object
 
     class PatientExecutor(base):  # type: ignore[misc]
         """Jobs that a look neither yields nor reports are looked at again."""
@@ -121,6 +135,37 @@ def _patient(base: Any, ends: EndsFile, answers: dict[str, str]) -> Any:
         def __post_init__(self, *given: Any, **named: Any) -> None:
             super().__post_init__(*given, **named)
             self._failed_nodes = NodeNames(self._failed_nodes)
+
+        def run_job(self, job: Any) -> None:
+            if not self._take_over(job):
+                super().run_job(job)
+
+        def run_array_jobs(self, jobs: Sequence[Any]) -> None:
+            left = [job for job in jobs if not self._take_over(job)]
+            if len(left) == 1:
+                super().run_job(left[0])
+            elif left:
+                super().run_array_jobs(left)
+
+        def _take_over(self, job: Any) -> bool:
+            """Whether a killed run submitted it: its number is then reported as that of a
+            submission. After a failure the job is submitted as usual."""
+            if not taken or job.is_group():
+                return False
+            key = plugin.get_job_wildcards(job)
+            number, _ = taken.pop(f"{job.name}/{key}", ("", ""))
+            if not number:
+                return False
+            log = Path(self.slurm_logdir) / f"rule_{job.name}" / key / f"{number}.log"
+            # slurm_endings.py reads these words.
+            self.logger.info(
+                f"Job {job.jobid} of a killed run has SLURM jobid {number} (log: {log})."
+            )
+            submitted = plugin.SubmittedJobInfo(
+                job, external_jobid=number, aux={"slurm_logfile": log}
+            )
+            self._report_job_submission_threadsafe(submitted)
+            return True
 
         async def check_active_jobs(self, active_jobs: Sequence[Any]) -> AsyncIterator[Any]:
             fresh = self._fresh()
@@ -212,11 +257,11 @@ def stage_of(work: Sequence[str]) -> str:
     return _OTHER.sub("-", name).strip("-")[:_LONGEST]
 
 
-def name_by_stage(plugin: ModuleType) -> bool:
+def name_by_stage(plugin: ModuleType, earlier: Iterable[str] = ()) -> bool:
     """Adapt the imported plugin; False where it is not made as this one expects."""
     if not all(hasattr(plugin, name) for name in _NAMING):
         return False
-    names = StageNames()
+    names = StageNames(earlier)
     adapted: Any = plugin
     adapted.get_submit_command = names.submitting(plugin.get_submit_command)
     for query in _NAMING[1:]:
@@ -224,17 +269,18 @@ def name_by_stage(plugin: ModuleType) -> bool:
     return True
 
 
-def import_named() -> None:
+def import_named(earlier: Iterable[str] = ()) -> None:
     """Import the plugin, where it is installed, as Snakemake will find it."""
     if importlib.util.find_spec(PLUGIN) is not None:
-        name_by_stage(importlib.import_module(PLUGIN))
+        name_by_stage(importlib.import_module(PLUGIN), earlier)
 
 
 class StageNames:
-    """Names that jobs were submitted under, besides the one that the plugin knows."""
+    """Names that jobs were submitted under, besides the one that the plugin knows; `earlier` are
+    those of jobs that are taken over."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, None] = {}
+    def __init__(self, earlier: Iterable[str] = ()) -> None:
+        self._known: dict[str, None] = dict.fromkeys(earlier)
 
     def name(self, run: str, work: Sequence[str]) -> str:
         """The name of a job; `run` is the plugin's for all of them, `<prefix>_<uuid>`."""
@@ -268,10 +314,14 @@ class StageNames:
 
 def main() -> None:
     """Adapt the plugin as the arguments say, then be Snakemake."""
-    if sys.argv[1:2] == [ENDS]:
-        import_adapted(Path(sys.argv[2]))
+    files: dict[str, Path] = {}
+    while sys.argv[1:2] and sys.argv[1] in (ENDS, TAKEN):
+        files[sys.argv[1]] = Path(sys.argv[2])
         del sys.argv[1:3]
-    import_named()
+    taken = read_taken_over(files[TAKEN]) if TAKEN in files else {}
+    if ENDS in files:
+        import_adapted(files[ENDS], taken)
+    import_named(name for _, name in taken.values())
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
 
 

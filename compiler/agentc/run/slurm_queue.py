@@ -58,6 +58,12 @@ class QueuedJob:
     state: str
     reason: str
     unit: str | None
+    name: str = ""
+
+    @property
+    def makes_one(self) -> bool:
+        """Whether its object is certain."""
+        return self.unit is not None and not self.unit.endswith("/*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +78,14 @@ class SubmitLimit:
     shared: bool = False
 
 
-def count_towards(limit: SubmitLimit, token: str) -> int:
-    """Jobs in the queue that a limit counts, besides those of this run. Raises QueueError."""
+def count_towards(limit: SubmitLimit, tokens: Collection[str]) -> int:
+    """Jobs in the queue that a limit counts, besides those of these runs. Raises QueueError."""
     whose = () if limit.shared else ("--me",)
     found = 0
     for line in _ask(*_SQUEUE, *whose, "--format=%q|%a|%j", once=True).splitlines():
         qos, account, name = [*line.split("|", 2), "", ""][:3]
         counts = limit.qos in (None, qos) and limit.account in (None, account)
-        found += counts and PREFIX + token not in name
+        found += counts and not any(PREFIX + token in name for token in tokens)
     return found
 
 
@@ -104,14 +110,16 @@ def queued_jobs(tokens: Iterable[str], uid: int | None = None) -> tuple[QueuedJo
         # The comment of an array is that of its first task.
         key = "*" if "_" in number else made.group(2) if made else ""
         unit = f"{made.group(1)}/{key}" if made else None
-        found.append(QueuedJob(number, state, reason, unit))
+        found.append(QueuedJob(number, state, reason, unit, name))
     return tuple(found)
 
 
-def states(token: str, numbers: Collection[str] = ()) -> dict[str, QueueState]:
-    """States of a run's jobs by number, also of those that ended within the last minutes, and of
-    other jobs of agentc among `numbers`. Where these are few, SLURM is asked for no more than
-    them. Asked once: whoever calls it asks again. Raises QueueError."""
+def states(
+    token: str, numbers: Collection[str] = (), *, names: Collection[str] = ()
+) -> dict[str, QueueState]:
+    """States of a run's jobs by number, also of those that ended within the last minutes, of jobs
+    with these `names`, and of shared servers among `numbers`. If there are few numbers, the query
+    is for these only. It is sent once: the caller repeats it. Raises QueueError."""
     whole = sorted({number.partition("_")[0] for number in numbers})
     which = ["--jobs=" + ",".join(whole)] if 0 < len(whole) <= _FEW else [_whose(None)]
     try:
@@ -124,7 +132,9 @@ def states(token: str, numbers: Collection[str] = ()) -> dict[str, QueueState]:
     return {
         number: QueueState(state, "" if reason == "None" else reason)
         for number, state, reason, name in (row for row in rows if len(row) == 4)
-        if PREFIX + token in name or (number in numbers and PREFIX + SERVER in name)
+        if PREFIX + token in name
+        or name in names
+        or (number in numbers and PREFIX + SERVER in name)
     }
 
 
@@ -214,6 +224,20 @@ def _ask(*words: str, once: bool = False) -> str:
 
 ENDS = "--slurm-ends"
 """Argument of slurm_plugin.py that names the file."""
+TAKEN = "--slurm-taken-over"
+"""Argument of slurm_plugin.py that names the file of `write_taken_over`."""
+
+
+def write_taken_over(path: Path, jobs: Iterable[QueuedJob]) -> None:
+    """Write which jobs of killed runs Snakemake takes over. Raises OSError."""
+    found = {job.unit: [job.id, job.name] for job in jobs if job.makes_one}
+    path.write_text(json.dumps(found, sort_keys=True), encoding="utf-8")
+
+
+def read_taken_over(path: Path) -> dict[str, tuple[str, str]]:
+    """Numbers and names of these jobs by what they make."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {unit: (number, name) for unit, (number, name) in found.items()}
 
 
 class EndsFile:

@@ -36,6 +36,10 @@ FINAL.update({"BOOT_FAIL": 30.0, "NODE_FAIL": 30.0})
 """Ends that Snakemake hears of after so many seconds, in which SLURM may start the job again."""
 UNTOLD_S = 240.0
 """Other ends it tells after its next look, at most three minutes later, if accounting answers."""
+FORGOTTEN_S = 30.0
+"""A job that no look has shown, after which SLURM answers: where its controller was away since the
+submission, or the job has no log yet, accounting has nothing to add. A controller that was killed
+has lost it."""
 DONE_S = 75.0
 """Where all jobs are gone and done for so long, Snakemake does not heed what it heard (another
 version of its plugin); longer than it waits for their files, usually a minute."""
@@ -93,6 +97,7 @@ class QueueWatch:
         self._states: Mapping[str, QueueState] = {}
         self._over: frozenset[str] = frozenset()
         self._away = False
+        self._outlived: set[str] = set()
         self._seen: set[str] = set()
         self._gone: dict[str, float] = {}
         self._told: set[str] = set()
@@ -138,6 +143,8 @@ class QueueWatch:
             self._schedule()
             return "wait", news
         news = ["SLURM answers again"] if self._away else []
+        if self._away:
+            self._outlived |= set(self._units)
         self._away = False
         if states != self._states:
             self._stirred = self._clock()
@@ -191,6 +198,7 @@ class QueueWatch:
         ends: dict[str, str] = {}
         asked = _RESOURCES.findall(text)  # nothing where the profile bids Snakemake be quiet
         elsewhere = not asked or any(map(_OTHER_CLUSTER.search, asked))
+        logs = slurm_endings.logs(text)
         for number, unit in self._units.items():
             job = states.get(number, QueueState(""))
             state = job.state
@@ -216,7 +224,9 @@ class QueueWatch:
                 ends[number] = "COMPLETED"
                 if since >= UNTOLD_S:
                     self._settled.add(number)
-            elif since >= NEVER_TOLD.get(state, UNTOLD_S):
+            elif since >= NEVER_TOLD.get(state, UNTOLD_S) or (
+                new and since >= FORGOTTEN_S and self._is_forgotten(number, logs.get(number))
+            ):
                 unknown = slurm_endings.FORGOTTEN if new else "VANISHED"
                 news.append(self._tell(Ending(number, unit, state or unknown)))
                 lost += 1
@@ -257,6 +267,15 @@ class QueueWatch:
         which = f"job {job.number} ({', '.join(ids_of(job, self._work))})"
         ways = f"`scontrol release {job.number}` lets it go on, `scancel {job.number}` ends it"
         return f"SLURM holds {which} back: {reason}; {ways}"
+
+    def _is_forgotten(self, number: str, log: Path | None) -> bool:
+        """Whether the controller has lost a job that no look has shown."""
+        if number in self._outlived:
+            return True
+        if log is None:
+            return False
+        refresh(log.parent)
+        return not log.exists()
 
     def _is_published(self, unit: str) -> bool:
         """Asked until it is so: thousands of jobs that are done cost nothing at each look."""

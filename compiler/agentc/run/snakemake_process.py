@@ -18,7 +18,7 @@ from pathlib import Path
 from agentc.placement.profile import SLURM, Profile
 from agentc.program.child import die_with_parent
 from agentc.resources import install_command
-from agentc.run.slurm_queue import ENDS, PREFIX, SubmitLimit
+from agentc.run.slurm_queue import ENDS, PREFIX, TAKEN, SubmitLimit
 from agentc.runtime.machine import process
 from agentc.runtime.software import variables
 from agentc.runtime.store.layout import StoreLayout
@@ -52,7 +52,8 @@ class DriverOptions:
     says, else all cores or a hundred jobs). Names of SLURM jobs carry the run's `token`. Jobs on
     this machine have no more than `gpus` at once (None: nobody counts), and at least `cores` are
     given to them. In `ends` Snakemake finds ends of SLURM jobs (slurm_plugin.py). Where SLURM has a
-    `limit` on the jobs in its queue, the run keeps to it, and to `at_most` jobs there."""
+    `limit` on the jobs in its queue, the run keeps to it, and to `at_most` jobs there. Jobs of the
+    killed runs with the tokens `killed` are taken over; Snakemake finds them in `taken_over`."""
 
     jobs: int | None = None
     profile: Profile | None = None
@@ -63,6 +64,13 @@ class DriverOptions:
     ends: Path | None = None
     limit: SubmitLimit | None = None
     at_most: int | None = None
+    killed: tuple[str, ...] = ()
+    taken_over: Path | None = None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Tokens in the names of SLURM jobs that this run waits for."""
+        return (*(() if self.token is None else (self.token,)), *self.killed)
 
 
 def driver_argv(
@@ -73,6 +81,7 @@ def driver_argv(
     if options.token is not None and profile is not None and profile.executor == SLURM:
         argv = [sys.executable, "-m", "agentc.run.slurm_plugin"]
         argv += [] if options.ends is None else [ENDS, str(options.ends)]
+        argv += [] if options.taken_over is None else [TAKEN, str(options.taken_over)]
     else:
         argv = [sys.executable, "-m", "snakemake"]
     argv += ["--snakefile", str(directory / "Snakefile")]
@@ -231,12 +240,13 @@ def scratch_folder(directory: Path, token: str) -> Path:
 
 
 @contextmanager
-def removed_scratch(directory: Path, token: str) -> Iterator[None]:
-    """Remove that of a run when the block is left, however it ends."""
+def removed_scratch(directory: Path, *tokens: str) -> Iterator[None]:
+    """Remove those of these runs when the block is left, however it ends."""
     try:
         yield
     finally:
-        shutil.rmtree(scratch_folder(directory, token), ignore_errors=True)
+        for token in tokens:
+            shutil.rmtree(scratch_folder(directory, token), ignore_errors=True)
 
 
 def remove_leftovers(directory: Path, alive: Collection[str]) -> None:
