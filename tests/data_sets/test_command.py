@@ -154,6 +154,19 @@ def test_what_is_not_right_leaves_nothing(
     assert left(tmp_path) == []
 
 
+def test_a_python_that_may_not_be_executed_is_no_bug_of_agentc(
+    riddles: Files, agentc: Agentc, tmp_path: Path
+) -> None:
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\n")
+    package = tmp_path / "site" / "riddles" / "__init__.py"
+    package.write_text(f"{package.read_text()}\nimport sys\nsys.executable = {str(python)!r}\n")
+    done = agentc("fetch", "riddles")
+    assert done.returncode == 3
+    assert f"agentc: the interpreter {python} cannot be started: " in done.stderr
+    assert f"may not execute {python}" in done.stderr
+
+
 def test_files_folders_and_mirrors_in_place_of_the_address(
     riddles: Files, agentc: Agentc, tmp_path: Path
 ) -> None:

@@ -105,6 +105,24 @@ def test_the_package_is_the_command(repository: Path) -> None:
         )
 
 
+def test_an_interpreter_that_may_not_be_executed_is_no_bug(tmp_path: Path) -> None:
+    """By whichever command it is started."""
+    spec = tmp_path / "x.yaml"
+    spec.write_text("agentc: 1\n")
+    python = tmp_path / "python3.11"
+    python.write_text("#!/bin/sh\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import subprocess\n"
+        "import agentc.front.read_module as front\n"
+        f"front.build_module = lambda *_, **__: subprocess.run([{str(python)!r}])\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = agentc("check", str(spec), folder=tmp_path, PYTHONPATH=path)
+    assert done.returncode == 3
+    assert f"agentc: the interpreter {python} cannot be started: " in done.stderr
+    assert f"may not execute {python} ({python} is -rw" in done.stderr
+
+
 def test_a_bug_is_said_to_be_one(tmp_path: Path) -> None:
     spec = tmp_path / "x.yaml"
     spec.write_text("agentc: 1\n")

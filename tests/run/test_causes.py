@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from agentc.run.outcome import describe_failures, health
 from agentc.run.record import Record
 from agentc.run.snakemake_process import DriverOptions
 from agentc.run.text_view import sentence
+from agentc.runtime.software.environment import ensure_environment
 from agentc.runtime.store import file_system, staging
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
@@ -288,6 +290,35 @@ def test_a_job_that_fails_because_the_store_does(
     assert run_plan(find_work(chain.document(), layout), chain.folder, options) == code
     told = "cannot write results to" in capsys.readouterr().err.strip().splitlines()[0]
     assert told == (number == errno.EIO)
+
+
+@pytest.mark.parametrize("built", [False, True], ids=["builder", "Snakemake"])
+def test_a_python_of_agentc_that_may_not_be_executed_is_named(
+    chain: TinyPlan,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    built: bool,
+) -> None:
+    """Another user can start agentc at most with a Python of its own, and no process by that."""
+    layout = StoreLayout(chain.store)
+    chain.write_compiled()
+    if built:
+        lock = (chain.folder / chain.environments["empty"]["file"]).read_text()
+        ensure_environment(layout, chain.environments["empty"]["lock"], lock)
+    else:
+        monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "none"))
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o644)
+    monkeypatch.setattr(sys, "executable", str(python))
+    options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
+    assert run_plan(find_work(chain.document(), layout), chain.folder, options) == 3
+    said = capsys.readouterr().err
+    assert f"the interpreter {python} cannot be started: " in said
+    assert f"may not execute {python} ({python} is -rw-r--r-- " in said
+    assert "install agentc with a Python that every user of it may execute" in said
+    assert RunFolder.of(layout, "tiny").history.exists()
 
 
 def test_two_runs_of_a_plan_have_logs_of_their_own(

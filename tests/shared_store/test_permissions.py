@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,16 +42,17 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> TinyPlan:
-    """A store of the group LAB, as docs/design/shared_store.md says to set one up."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder) != "/" and not folder.stat().st_mode & stat.S_IXOTH:
-            folder.chmod(folder.stat().st_mode | 0o055)
-    plan = TinyPlan(tmp_path)
+def shared() -> Iterator[TinyPlan]:
+    """A store of the group LAB, as docs/design/shared_store.md says to set one up. Every session of
+    pytest closes the folder of `tmp_path` to other users."""
+    folder = Path(tempfile.mkdtemp(prefix="agentc-group-"))
+    folder.chmod(0o755)
+    plan = TinyPlan(folder)
     plan.store.mkdir()
     os.chown(plan.store, ALICE, LAB)
     plan.store.chmod(0o2770)
-    return plan
+    yield plan
+    shutil.rmtree(folder)
 
 
 def start(plan: TinyPlan, user: int, job: str, *, group: int = LAB) -> subprocess.Popen[str]:
@@ -138,3 +142,23 @@ def test_who_does_not_belong_to_the_group_is_told_what_is_missing(shared: TinyPl
     assert "cannot write" in said
     assert "EACCES" in said
     assert "chgrp -R GROUP" in said
+
+
+def test_an_interpreter_that_a_user_may_not_execute_is_named(shared: TinyPlan) -> None:
+    """Its environment was built with a Python in somebody's home directory."""
+    shared.job("first", rows=1)
+    shared.job("second", rows=1, say="second")
+    code, said = run(shared, 0, "first")
+    assert code == 0, said
+    home = shared.folder.parent / "home"
+    home.mkdir(mode=0o700)
+    (home / "python3").symlink_to(SYSTEM)
+    (python,) = (shared.folder.parent / "environments").glob("*/bin/python3")
+    python.unlink()
+    python.symlink_to(home / "python3")
+    code, said = run(shared, ALICE, "second")
+    assert code == 1
+    assert "Traceback" not in said
+    assert f"may not execute {home / 'python3'} ({home} is drwx------ root:" in said
+    assert "AGENTC_ENVIRONMENTS names the folder" in said
+    assert python.readlink() == home / "python3", "root's environment was built again"

@@ -22,6 +22,7 @@ from agentc.collection import paused_collection
 from agentc.exit_codes import (
     EXIT_BUG,
     EXIT_DONE,
+    EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_STORE,
     EXIT_USAGE,
@@ -180,6 +181,10 @@ def _main(argv: Sequence[str] | None) -> int:
             print(f"agentc: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
+        unusable = _start_trouble(error)
+        if unusable is not None:
+            print(f"agentc: {unusable}", file=sys.stderr)
+            return EXIT_FAILED
         trouble = _store_trouble(error, arguments)
         if trouble is None:
             return _report_bug(error)
@@ -247,6 +252,15 @@ def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
         subparser.set_defaults(command=command, parser=subparser)
         command.configure(subparser)
     return parser
+
+
+def _start_trouble(error: Exception) -> str | None:
+    """In words why an interpreter cannot be started; None for any other error."""
+    if not isinstance(error, OSError):
+        return None
+    from agentc.runtime.store.file_system import explain_start
+
+    return explain_start(error)
 
 
 def _store_trouble(error: Exception, arguments: argparse.Namespace | None) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.runtime.machine.output_filters import unguarded
+from agentc.runtime.store.file_system import explain_start
 from agentc.text import shown_size
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
             )
             return EXIT_FAILED
         except OSError as error:
-            print(f"agentc: {error}", file=sys.stderr)
+            print(f"agentc: {explain_start(error) or error}", file=sys.stderr)
             return EXIT_FAILED
         print(f"{folder} holds `{data_set.name}`, checked by its hashes")
     print(f"in a spec (paths are relative to it): {data_set.use.format(path=folder)}")

@@ -53,7 +53,13 @@ from agentc.run.text_view import PlainView
 from agentc.runtime.machine.process import StoppedError, stoppable
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.software.environment import SoftwareEnvironmentError
-from agentc.runtime.store.file_system import explain, failing, is_of_disk, writing
+from agentc.runtime.store.file_system import (
+    explain,
+    explain_start,
+    failing,
+    is_of_disk,
+    writing,
+)
 from agentc.software.build import build_all
 from agentc.software.requirements import Needed
 from agentc.store.paths import RunFolder, variant_of
@@ -165,10 +171,11 @@ def _run(
                     work, directory, driver, observer, servers, view, log, trackers.news, queue
                 )
     except OSError as error:
-        if not is_of_disk(error):
+        unusable = explain_start(error)
+        if unusable is None and not is_of_disk(error):
             raise
-        code = EXIT_STORE
-        print(f"agentc: {explain(error, 'results', layout.root)}", file=sys.stderr)
+        code = EXIT_STORE if unusable is None else EXIT_FAILED
+        print(f"agentc: {unusable or explain(error, 'results', layout.root)}", file=sys.stderr)
         # Where the log lies on the same disk, nothing is known but of jobs seen to fail before.
         if observer.failures() or last_lines(log, 1):
             with suppress(OSError):

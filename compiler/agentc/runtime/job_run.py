@@ -31,7 +31,7 @@ from agentc.runtime.servers.own_server import end_all as end_servers
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.servers.shared_server import SharedServer
 from agentc.runtime.software.variables import site_variables
-from agentc.runtime.store.file_system import full_disk_hint, missing_module_hint
+from agentc.runtime.store.file_system import explain_start, full_disk_hint, missing_module_hint
 from agentc.runtime.store.layout import StoreLayout, keep_private
 from agentc.runtime.store.object_lock import ObjectLock
 from agentc.runtime.store.staging import Staging, publish
@@ -136,7 +136,7 @@ class JobRun:
                 log=self.staging.log,
             )
         except OSError as error:
-            self.fail(f"its program cannot be started: {error}")
+            self.fail(f"its program cannot be started: {explain_start(error) or error}")
             return
         self.staging.status("running")
 

@@ -21,6 +21,7 @@ from agentc.program.child import die_with_parent
 from agentc.runtime.machine import process
 from agentc.runtime.machine.output_filters import printable, unguarded
 from agentc.runtime.software.environment import SoftwareEnvironmentError, read_complete
+from agentc.runtime.store.file_system import explain_start
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.requirements import Needed
 
@@ -133,7 +134,13 @@ def _build(
     lock = folder / f"{one.name}.txt"
     lock.write_bytes(one.lock.encode("utf-8"))
     argv = [sys.executable, "-m", "agentc.runtime.build_environment"]
-    builder = running.start([*argv, "--store", str(layout.root), str(lock)])
+    try:
+        builder = running.start([*argv, "--store", str(layout.root), str(lock)])
+    except OSError as error:
+        trouble = explain_start(error)
+        if trouble is None:
+            raise
+        return trouble
     if builder is None:
         return "given up"
     assert builder.stdout is not None

@@ -30,6 +30,7 @@ from agentc.runtime.servers.job_leases import (
     write_leases,
 )
 from agentc.runtime.servers.server_log import describe_log, last_lines, size_of
+from agentc.runtime.store.file_system import explain_start
 from agentc.runtime.store.staging import remove_tree
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ class OwnServer:
                 self.name, argv, cwd=self.log.parent.parent, variables=variables, log=self.log
             )
         except OSError as error:
-            raise LeaseError(f"the {self.role} server cannot be started: {error}") from None
+            cause = explain_start(error) or error
+            raise LeaseError(f"the {self.role} server cannot be started: {cause}") from None
         if self._cores is not None:
             self.child.when_ended.append(self._cores.release)
 

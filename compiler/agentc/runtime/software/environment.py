@@ -25,6 +25,7 @@ from agentc.runtime.software.variables import (
     declare_secrets,
     inherited_variables,
 )
+from agentc.runtime.store.file_system import explain_start
 from agentc.runtime.store.layout import StoreLayout
 
 COMPLETE = "complete.json"
@@ -107,6 +108,7 @@ def ensure_environment(
         )
     from agentc.runtime.software.installation import build
 
+    _refuse_interpreter(directory)
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with _exclusive(directory.with_name(directory.name + ".lock"), report):
@@ -120,6 +122,19 @@ def ensure_environment(
             "AGENTC_ENVIRONMENTS=/a/folder/of/yours"
         ) from None
     return directory, known
+
+
+def _refuse_interpreter(directory: Path) -> None:
+    """A whole environment whose interpreter this user may not reach serves other users: it is not
+    built again in their place."""
+    if read_record(directory) is None:
+        return
+    try:
+        (directory / "bin" / "python").stat()
+    except PermissionError as error:
+        raise SoftwareEnvironmentError(explain_start(error) or str(error)) from None
+    except OSError:
+        return
 
 
 def _refuse_to_replace(directory: Path) -> None:

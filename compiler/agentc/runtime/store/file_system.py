@@ -1,4 +1,5 @@
-"""The file system under a store: when it shows what other nodes wrote, and why it refuses a write.
+"""The file system under a store: when it shows what other nodes wrote, and why it refuses a write,
+or to start an interpreter.
 
 On a network file system a node may believe for seconds that a name is not there which another node
 has published (attribute caching).
@@ -10,6 +11,7 @@ import errno
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -204,6 +206,41 @@ def explain(error: OSError, what: str, folder: Path) -> str:
     if number == errno.ENAMETOOLONG:
         return at + "a name is too long for its file system: %s" % (error.filename or folder)
     return at + f"{error.strerror or error} ({free_space(folder)})"
+
+
+_INTERPRETER = re.compile(r"(^|/)python[\d.]*$")
+_NOT_STARTED = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOEXEC)
+
+
+def explain_start(error: OSError) -> str | None:
+    """Why an interpreter cannot be started: the path that this user may not use, and the remedy;
+    None for every other error."""
+    program = str(error.filename or "")
+    if error.errno not in _NOT_STARTED or not _INTERPRETER.search(program):
+        return None
+    real = Path(os.path.realpath(program))
+    if error.errno == errno.ENOEXEC:
+        cause = f"{real} is no program of this machine"
+    elif error.errno == errno.ENOENT:
+        cause = f"{real} does not exist"
+    else:
+        steps = (*reversed(Path(program).parents), *reversed(real.parents), real)
+        barrier = next((path for path in steps if not _may_use(path)), real)
+        cause = f"{_me()} may not execute {real} ({_permissions(barrier)})"
+    if program == sys.executable:
+        remedy = "install agentc with a Python that every user of it may execute (/usr/bin/python3)"
+    else:
+        remedy = (
+            "build the software environment with a Python that its users may execute; "
+            "AGENTC_ENVIRONMENTS names the folder of the environments"
+        )
+    return f"the interpreter {program} cannot be started: {cause}; {remedy}"
+
+
+def _may_use(path: Path) -> bool:
+    """Whether this user may enter the folder, or execute the file."""
+    effective = os.access in os.supports_effective_ids
+    return os.access(str(path), os.X_OK, effective_ids=effective)
 
 
 def free_space(folder: Path) -> str:
