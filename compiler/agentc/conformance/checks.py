@@ -8,7 +8,7 @@ from functools import partial
 from agentc.backend_api import EnvironmentBackend, StageBackend
 from agentc.conformance import declaration, lowering, programs
 from agentc.conformance.check import Check
-from agentc.conformance.lowering import check_setting
+from agentc.conformance.lowering import Contexts, check_setting
 from agentc.conformance.serving import served_checks
 from agentc.conformance.subject import BackendUnderTest, leaves
 from agentc.kinds import kind_named
@@ -50,9 +50,10 @@ def _checks(subject: BackendUnderTest, run_programs: bool) -> Iterator[Check]:
     yield check("program imports", "programs import agentc.program only of agentc",
                 programs.check_program_imports)  # fmt: skip
     decisive = backend.decisive if isinstance(backend, StageBackend) else frozenset[str]()
+    contexts = Contexts(subject)
     for path, field, declared in leaves(subject.table):
         identity = "semantic" if path in decisive else declared
-        run = partial(check_setting, subject, path, field, identity)
+        run = partial(check_setting, subject, path, field, identity, contexts)
         yield Check(name=f"setting {path}", promise="honoured, or refused by name", run=run)
     if run_programs and isinstance(backend, StageBackend):
         yield check("config read", "the program reads its whole config",

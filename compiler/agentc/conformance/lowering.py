@@ -5,7 +5,8 @@ names of backends that honour it."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agentc.backend_api import StageBackend
@@ -141,7 +142,55 @@ def _difference(one: LoweringOutcome, other: LoweringOutcome) -> str:
 UNREAD, REFUSED = "AGC602", "AGC603"
 
 
-def check_setting(subject: BackendUnderTest, path: str, field: Field, identity: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Values that differ in one setting from those that everything starts from, and that lower.
+    `read` are the settings that the jobs of a stage read with them; None where that is unknown."""
+
+    changed: str
+    values: dict[str, Any]
+    outcome: LoweringOutcome
+    read: frozenset[str] | None
+
+    def may_read(self, path: str) -> bool:
+        """Whether a setting, or a group around it, could be read here."""
+        if self.read is None:
+            return True
+        parts = path.split(".")
+        return any(".".join(parts[:depth]) in self.read for depth in range(1, len(parts) + 1))
+
+
+class Contexts:
+    """The contexts of a backend, each lowered once for all its settings, when first needed."""
+
+    def __init__(self, subject: BackendUnderTest) -> None:
+        self._known: list[Context] = []
+        self._further = self._lower(subject)
+
+    def __iter__(self) -> Iterator[Context]:
+        yield from self._known
+        for context in self._further:
+            self._known.append(context)
+            yield context
+
+    @staticmethod
+    def _lower(subject: BackendUnderTest) -> Iterator[Context]:
+        start = subject.start
+        for path, field, _ in leaves(subject.table):
+            for value in subject.flips(field, path, start):
+                values = with_value(start, path, value)
+                outcome = subject.lower(values)
+                if outcome.codes:
+                    continue
+                read: frozenset[str] | None = None
+                if isinstance(subject.backend, StageBackend):
+                    read = frozenset().union(*(job.draft.view.read for job in outcome.jobs))
+                yield Context(path, values, outcome, read)
+
+
+def check_setting(
+    subject: BackendUnderTest, path: str, field: Field, identity: str, contexts: Contexts
+) -> None:
     """Flip one setting. One that only matters together with another is flipped there as well."""
     start = subject.start
     first = _first_flip(subject, field, path, start)
@@ -152,10 +201,10 @@ def check_setting(subject: BackendUnderTest, path: str, field: Field, identity: 
     _no_failure(path, first, after)
     if UNREAD in after.codes:
         _check_unread(subject, path, after)
-        context = _find_context(subject, path, field)
+        context = _find_context(subject, path, field, contexts)
         if context is None:
             return  # nothing here reads it, and the compiler says so
-        start, before = context, subject.lower(context)
+        start, before = context.values, context.outcome
     accepted = False
     chosen: list[Any] = []
     for value in subject.flips(field, path, start):
@@ -243,17 +292,14 @@ def _check_effect(
         )
 
 
-def _find_context(subject: BackendUnderTest, path: str, field: Field) -> dict[str, Any] | None:
+def _find_context(
+    subject: BackendUnderTest, path: str, field: Field, contexts: Contexts
+) -> Context | None:
     """Values of one other setting under which this one is read."""
-    start = subject.start
-    for other, other_field, _ in leaves(subject.table):
-        if other == path:
+    for context in contexts:
+        if context.changed == path or not context.may_read(path):
             continue
-        for value in subject.flips(other_field, other, start):
-            context = with_value(start, other, value)
-            if subject.lower(context).codes:
-                continue
-            flipped = with_value(context, path, _first_flip(subject, field, path, context))
-            if not subject.lower(flipped).codes:
-                return context
+        value = _first_flip(subject, field, path, context.values)
+        if not subject.lower(with_value(context.values, path, value)).codes:
+            return context
     return None

@@ -9,6 +9,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from agentc.conformance.check import Fault, Skipped, demand
@@ -146,6 +147,7 @@ def _programs(subject: BackendUnderTest) -> list[Sequence[str]]:
     return [*dict.fromkeys([*jobs, *leases])]
 
 
+@cache
 def _module_file(name: str) -> Path | None:
     try:
         found = importlib.util.find_spec(name)
@@ -162,15 +164,21 @@ def _imports(start: str) -> Iterator[tuple[str, str]]:
     waiting, seen = [start], {start}
     while waiting:
         module = waiting.pop()
-        file = _module_file(module)
-        if file is None or file.suffix != ".py":
-            continue
-        package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-        for name in _imported_names(ast.parse(file.read_text(encoding="utf-8")), package):
+        for name in _imported_by(module):
             yield module, name
             if name.split(".")[0] == top and name not in seen and _module_file(name):
                 seen.add(name)
                 waiting.append(name)
+
+
+@cache
+def _imported_by(module: str) -> tuple[str, ...]:
+    """What a module imports; programs share most of theirs."""
+    file = _module_file(module)
+    if file is None or file.suffix != ".py":
+        return ()
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    return tuple(_imported_names(ast.parse(file.read_text(encoding="utf-8")), package))
 
 
 def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
