@@ -236,8 +236,9 @@ def fault_of(check: Check) -> str:
 
 
 INPUTS_FIRST = frozenset(
-    # Their programs look at inputs before the config is read whole; runs of them read it whole too.
-    {"archer.online_rl", "chai.online_rl", "filtered_bc.online_rl", "ppo.online_rl", "trl.online_rl",
+    # Their programs look at inputs before the config is read whole, as runs of them do.
+    {"archer.online_rl", "chai.online_rl", "filtered_bc.online_rl", "ppo.online_rl",
+     "trl.online_rl",
      "evaluate.agent", "evaluate.command", "expert.planner", "measure.episodes", "model.scratch",
      "pick.checkpoint", "rollout.command", "rollout.react", "search.mcts", "text_encoder.scratch",
      "trl.critic", "trl.dpo", "trl.sft"}
