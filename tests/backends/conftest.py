@@ -154,52 +154,86 @@ class Started:
 Start = Callable[..., Started]
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    processes: list[subprocess.Popen[bytes]] = []
+class Servers:
+    """Starts servers in processes of their own, and ends them all."""
 
-    def launch(name: str, command: list[str], token: str, **lease: Any) -> Started:
-        ready = tmp_path / f"{name}-{len(processes)}.json"
-        paths = os.pathsep.join(str(ROOT / part) for part in ("compiler", "backends"))
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[Started] = []
+        self._by_words: dict[tuple[str, ...], Started] = {}
+
+    def start(self, name: str, command: Sequence[str], token: str, **lease: Any) -> Started:
+        ready = self._folder / f"{name}-{len(self._started)}.json"
         process = subprocess.Popen(
             [sys.executable, *[word.replace("READY", str(ready)) for word in command]],
-            env={**os.environ, "PYTHONPATH": paths, "AGENTC_TOKEN": token},
+            env={**job_environment(), "AGENTC_TOKEN": token},
             start_new_session=True,
         )
-        processes.append(process)
+        server = Started(process, {"token": token, **lease})
+        self._started.append(server)
         deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
             assert process.poll() is None, f"{name} ended with {process.returncode}"
             assert time.monotonic() < deadline, f"{name} is not ready"
             time.sleep(0.02)
         address = json.loads(ready.read_text("utf-8"))
-        url = f"http://{address['host']}:{address['port']}"
-        return Started(process, {"url": url, "token": token, **lease})
+        server.lease["url"] = f"http://{address['host']}:{address['port']}"
+        return server
 
-    yield launch
-    for process in processes:
-        process.kill()
-        process.wait()
+    def share(self, name: str, command: Sequence[str], token: str, **lease: Any) -> Started:
+        """One that the same words started before, where it still runs. The lease is the test's."""
+        words = (token, *command)
+        if words not in self._by_words or self._by_words[words].process.poll() is not None:
+            self._by_words[words] = self.start(name, command, token)
+        server = self._by_words[words]
+        return Started(server.process, {**server.lease, **lease})
 
-
-@pytest.fixture
-def environment(start: Start) -> Started:
-    command = [
-        "-m",
-        "agentc_backends.environments.textcraft.job_serve",
-        "--port",
-        "0",
-        "--ready-file",
-        "READY",
-    ]
-    return start("environment", command, "environment-token")
+    def end(self) -> None:
+        for server in self._started:
+            server.process.kill()
+            server.process.wait()
 
 
 @pytest.fixture
-def policy(start: Start) -> Callable[..., Started]:
-    def launch(mode: str = "mixed", delay: float = 0.0) -> Started:
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a server for one test."""
+    servers = Servers(tmp_path)
+    yield servers.start
+    servers.end()
+
+
+@pytest.fixture(scope="session")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Starts a server, or finds it, for tests that neither end it nor count what it was asked."""
+    servers = Servers(tmp_path_factory.mktemp("servers"))
+    yield servers.share
+    servers.end()
+
+
+TEXTCRAFT = [
+    "-m",
+    "agentc_backends.environments.textcraft.job_serve",
+    "--port",
+    "0",
+    "--ready-file",
+    "READY",
+]
+
+
+@pytest.fixture
+def environment(share: Start) -> Started:
+    """TextCraft's server."""
+    return share("environment", TEXTCRAFT, "environment-token")
+
+
+@pytest.fixture
+def policy(share: Start, start: Start) -> Callable[..., Started]:
+    """`policy(mode, delay, own=True)`: that of policy_server.py; `own` for one to end or count."""
+
+    def launch(mode: str = "mixed", delay: float = 0.0, own: bool = False) -> Started:
         command = [str(POLICY_SERVER), "READY", "--mode", mode, "--delay", str(delay)]
-        return start("policy", command, "policy-token", model="policy", log="policy.log")
+        found = (start if own else share)("policy", command, "policy-token")
+        return Started(found.process, {**found.lease, "model": "policy", "log": "policy.log"})
 
     return launch
 

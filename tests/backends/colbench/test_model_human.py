@@ -50,12 +50,10 @@ Asked = Callable[..., ModelHuman]
 
 
 @pytest.fixture
-def server(start: Any, tmp_path: Path) -> Started:
-    rules = tmp_path / "rules.json"
-    rules.write_text(json.dumps(RULES))
+def server(share: Any) -> Started:
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
-    command += ["--ready-file", "READY", "--rules-file", str(rules), "--served-name", "human"]
-    started: Started = start("human", command, "a token", model="human", log="human.log")
+    command += ["--ready-file", "READY", "--rules", json.dumps(RULES), "--served-name", "human"]
+    started: Started = share("human", command, "a token", model="human", log="human.log")
     return started
 
 

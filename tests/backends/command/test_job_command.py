@@ -67,10 +67,10 @@ def command(fault: str = "", **changed: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def served(start: Any, environment: Any) -> dict[str, Any]:
+def served(share: Any, environment: Any) -> dict[str, Any]:
     words = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0", "--ready-file",
              "READY", "--rules", json.dumps(RULES)]  # fmt: skip
-    policy = start("policy", words, "policy-token", model="policy", log="policy.log")
+    policy = share("policy", words, "policy-token", model="policy", log="policy.log")
     return leases(policy, environment)
 
 

@@ -74,9 +74,9 @@ async def _outcome(calls: EnvironmentCalls, call: Call) -> Any:
 @pytest.mark.parametrize(
     "call", [_walk, _unknown_task, _closed_session, _broken_snapshot, _unknown_plan]
 )
-def test_as_over_http(start: Any, call: Call) -> None:
+def test_as_over_http(share: Any, call: Call) -> None:
     command = [*PROGRAM, "--port", "0", "--ready-file", "READY"]
-    lease = start("environment", command, "token").lease
+    lease = share("environment", command, "token").lease
 
     async def both() -> tuple[Any, Any]:
         retry = RetryPolicy(attempts=1)

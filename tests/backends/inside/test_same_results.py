@@ -30,10 +30,10 @@ def inside(name: str, folder: Path, **expect: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def served(start: Any) -> Any:
+def served(share: Any) -> Any:
     def launch(name: str) -> dict[str, Any]:
         command = [*WORDS[name], "--port", "0", "--ready-file", "READY"]
-        lease: dict[str, Any] = start("environment", command, "environment-token").lease
+        lease: dict[str, Any] = share("environment", command, "environment-token").lease
         return lease
 
     return launch

@@ -27,10 +27,10 @@ NOTES = {
 
 
 @pytest.fixture
-def scripted(start: Start) -> Started:
+def scripted(share: Start) -> Started:
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
     command += ["--ready-file", "READY", "--max-model-len", "200"]
-    return start("policy", command, "policy-token", model="policy", log="policy.log")
+    return share("policy", command, "policy-token", model="policy", log="policy.log")
 
 
 def turn(task: str, text: str = "?", **more: Any) -> dict[str, Any]:

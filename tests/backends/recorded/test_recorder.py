@@ -28,10 +28,10 @@ Work = Callable[[Recorder, Any], Awaitable[Any]]
 
 
 @pytest.fixture
-def scripted(start: Any) -> Any:
+def scripted(share: Any) -> Any:
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0", "--ready-file",
                "READY", "--max-model-len", "200", "--rules", json.dumps(RULES)]  # fmt: skip
-    return start("policy", command, "policy-token", model="policy", log="policy.log")
+    return share("policy", command, "policy-token", model="policy", log="policy.log")
 
 
 def played(lease: dict[str, Any], work: Work) -> Any:

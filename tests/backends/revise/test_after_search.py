@@ -26,11 +26,11 @@ RULES = [
 
 @pytest.mark.slow
 def test_what_a_search_grew_can_be_revised_and_replayed(
-    tmp_path: Any, run_job: Any, start: Any, environment: Any
+    tmp_path: Any, run_job: Any, share: Any, environment: Any
 ) -> None:
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
     command += ["--ready-file", "READY", "--rules", json.dumps(RULES), "--served-name", "policy"]
-    policy = start("policy", command, "policy-token", model="policy", log="policy.log")
+    policy = share("policy", command, "policy-token", model="policy", log="policy.log")
     servers = {"policy": policy.lease, "environment": environment.lease}
     searched = run_job(
         "agentc_backends.agents.search.job_search",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends.conftest import TEXTCRAFT
 from tests.backends.revise.released import grown, node, recorded_row
 from tests.support.patience import PATIENCE_S
 
@@ -69,7 +70,7 @@ def written(folder: Path, *rows: dict[str, Any]) -> dict[str, list[Path]]:
 
 
 @pytest.fixture
-def judge(start: Any) -> Callable[..., Any]:
+def judge(share: Any) -> Callable[..., Any]:
     """A server that finds some actions bad."""
 
     def launch(*bad: str, delay: float = 0.0, otherwise: str = "Judgement: Good") -> Any:
@@ -81,7 +82,7 @@ def judge(start: Any) -> Callable[..., Any]:
         command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
         command += ["--ready-file", "READY", "--rules", json.dumps(rules), "--delay", str(delay)]
         command += ["--served-name", "policy"]
-        return start("judge", command, "judge-token", model="policy", log="judge.log")
+        return share("judge", command, "judge-token", model="policy", log="judge.log")
 
     return launch
 
@@ -195,16 +196,8 @@ def test_splices_are_tried_out(tmp_path: Path, run_job: Any, environment: Any) -
     assert dropped.facts["left_out"] == {"unverified": 1}
 
 
-def test_a_signal_that_ends_the_episode_is_told(tmp_path: Path, run_job: Any, start: Any) -> None:
-    command = [
-        "-m",
-        "agentc_backends.environments.textcraft.job_serve",
-        "--port",
-        "0",
-        "--ready-file",
-        "READY",
-    ]
-    strict = start("environment", [*command, "--end-on-refusal"], "environment-token")
+def test_a_signal_that_ends_the_episode_is_told(tmp_path: Path, run_job: Any, share: Any) -> None:
+    strict = share("environment", [*TEXTCRAFT, "--end-on-refusal"], "environment-token")
     inputs = written(tmp_path / "trees", grown(TREE, BLOCK))
     config = {**CONFIG, **WITHOUT_JUDGE, "verify": "mark"}
     leases = {"environment": strict.lease}

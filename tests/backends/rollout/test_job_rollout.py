@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends.conftest import leases
+from tests.backends.conftest import TEXTCRAFT, leases
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
@@ -215,12 +215,13 @@ def test_an_unknown_split_names_those_that_exist(
 
 @pytest.mark.parametrize("victim", ["policy", "environment"])
 def test_a_dead_server_ends_the_job(
-    victim: str, policy: Any, environment: Any, tmp_path: Path, job_process: Any
+    victim: str, policy: Any, start: Any, tmp_path: Path, job_process: Any
 ) -> None:
-    acting = policy(delay=0.3)
-    job = job_process(MODULE, CONFIG, PLACEMENT, leases(acting, environment), tmp_path / "dead")
+    acting = policy(delay=0.3, own=True)
+    world = start("environment", TEXTCRAFT, "environment-token")
+    job = job_process(MODULE, CONFIG, PLACEMENT, leases(acting, world), tmp_path / "dead")
     wait_for_rows(tmp_path / "dead", 3)
-    (acting if victim == "policy" else environment).process.send_signal(signal.SIGKILL)
+    (acting if victim == "policy" else world).process.send_signal(signal.SIGKILL)
     output, _ = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 75
     assert f"the {victim} server" in output
@@ -230,7 +231,7 @@ def test_a_dead_server_ends_the_job(
 def test_a_killed_job_continues_where_it_was(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
-    acting = policy(delay=0.1)
+    acting = policy(delay=0.1, own=True)
     whole = run_job(
         MODULE, CONFIG, placement=PLACEMENT, leases=leases(acting, environment),
         staging=tmp_path / "whole",

@@ -21,10 +21,10 @@ CONTEXT = 2048
 
 
 @pytest.fixture
-def scripted(start: Start) -> Started:
+def scripted(share: Start) -> Started:
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
     command += ["--ready-file", "READY", "--max-model-len", str(CONTEXT)]
-    return start("policy", command, "policy-token", model="policy", log="policy.log")
+    return share("policy", command, "policy-token", model="policy", log="policy.log")
 
 
 @pytest.fixture

@@ -93,6 +93,7 @@ def test_mixture_has_the_pairs_of_trajectories_as_well(results: Results) -> None
     assert {len(pair["chosen"]) for pair in results.rows("rests", "pairs.jsonl")} >= {1, 3}
 
 
+@pytest.mark.slow
 def test_ability_to_revise_is_measured_on_cut_failures(results: Results) -> None:
     failures = {row["id"]: row for row in results.rows("failures", "trajectories.jsonl")}
     rows = results.rows("revision:rollout", "trajectories.jsonl")
@@ -115,12 +116,14 @@ def test_ability_to_revise_is_measured_on_cut_failures(results: Results) -> None
     }
 
 
+@pytest.mark.slow
 def test_paths_of_a_search_are_gone_on_from(results: Results) -> None:
     rows = results.rows("behind_trees", "trajectories.jsonl")
     assert all("@" in row["origin"]["id"] for row in rows)
     assert {row["end"] for row in rows} <= {"limit", "success", "failure"}
 
 
+@pytest.mark.slow
 def test_failures_are_searched_on_from_where_they_are_cut(results: Results) -> None:
     failures = {row["id"]: row for row in results.rows("failures", "trajectories.jsonl")}
     trees = results.rows("searched_behind", "trees.jsonl")
@@ -144,6 +147,7 @@ def test_failures_are_searched_on_from_where_they_are_cut(results: Results) -> N
     }
 
 
+@pytest.mark.slow
 def test_search_stands_in_the_table_beside_its_policy(results: Results) -> None:
     table = results.document("table", "comparison.json")
     assert [(row["name"], row["n_tasks"]) for row in table["rows"]] == [

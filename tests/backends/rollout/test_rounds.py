@@ -110,8 +110,8 @@ def test_an_instruction_of_the_system_stands_before_the_task() -> None:
 
 
 @pytest.fixture
-def rounds(start: Any) -> Any:
-    return start("environment", [WORLD, "--port", "0", "--ready-file", "READY"], "world-token")
+def rounds(share: Any) -> Any:
+    return share("environment", [WORLD, "--port", "0", "--ready-file", "READY"], "world-token")
 
 
 def config(**changes: Any) -> dict[str, Any]:

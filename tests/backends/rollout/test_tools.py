@@ -90,7 +90,7 @@ def test_a_side_of_a_pair_has_results_too() -> None:
     ]
 
 
-def test_episodes_over_a_model_server(run_job: Any, start: Any, environment: Any) -> None:
+def test_episodes_over_a_model_server(run_job: Any, share: Any, environment: Any) -> None:
     rules = [
         {"turn": 0, "match": "<tool_response>", "reply": "results come as those of the user"},
         {"turn": 0, "reply": "Look.\n" + reply_text(PROMPT, "inventory")},
@@ -100,7 +100,7 @@ def test_episodes_over_a_model_server(run_job: Any, start: Any, environment: Any
     ]
     words = ["-m", "agentc_backends.servers.scripted.job_serve", "--served-name", "policy"]
     words += ["--rules", json.dumps(rules), "--port", "0", "--ready-file", "READY"]
-    policy = start("policy", words, "policy-token", model="policy", log="policy.log")
+    policy = share("policy", words, "policy-token", model="policy", log="policy.log")
     told = {"examples": [], "instruction": "Craft.", "acknowledgement": None}
     prompt = {**told, "reply_format": "tools", "observation_prefix": ""}
     config = {**CONFIG, "prompt": prompt, "limit": 1, "attempts": 1, "max_turns": 4}

@@ -136,7 +136,7 @@ def test_results_do_not_depend_on_concurrency_or_order(
 def test_a_killed_job_continues_where_it_was(
     run_job: Any, policy: Any, played: Any, tmp_path: Path, job_process: Any
 ) -> None:
-    acting = policy(delay=0.1)
+    acting = policy(delay=0.1, own=True)
     given: Any = {"leases": served(acting), "placement": PLACEMENT, "inputs": played}
     whole = run_job(MODULE, CONFIG, staging=tmp_path / "whole", **given)
     before = requests_made(acting)
@@ -243,14 +243,11 @@ def test_a_share_of_nothing_says_what_to_do(run_job: Any, policy: Any, played: A
     assert "of 8 trajectories 0 were taken" in done.output
 
 
-def test_what_ended_a_reply_is_recorded(
-    run_job: Any, start: Any, played: Any, tmp_path: Path
-) -> None:
-    rules = tmp_path / "rules.json"
-    rules.write_text(json.dumps([{"reply": ["look. STOP here", "go on"]}]))
+def test_what_ended_a_reply_is_recorded(run_job: Any, share: Any, played: Any) -> None:
+    rules = json.dumps([{"reply": ["look. STOP here", "go on"]}])
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
-    command += ["--ready-file", "READY", "--rules-file", str(rules), "--served-name", "policy"]
-    server = start("policy", command, "a token", model="policy", log="policy.log")
+    command += ["--ready-file", "READY", "--rules", rules, "--served-name", "policy"]
+    server = share("policy", command, "a token", model="policy", log="policy.log")
     config = {**CONFIG, "decode": {**CONFIG["decode"], "stop": ["NEVER", "STOP"]}}
     done = run_job(MODULE, config, placement=PLACEMENT, leases=served(server), inputs=played)
     assert done.code == 0, done.output

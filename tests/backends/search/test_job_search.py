@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends.conftest import leases
+from tests.backends.conftest import TEXTCRAFT, leases
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
@@ -113,16 +113,8 @@ def test_trees_do_not_depend_on_concurrency_or_on_how_nodes_are_reached(
 
 @pytest.mark.slow
 def test_every_session_is_closed(run_job: Any, policy: Any, start: Any) -> None:
-    command = [
-        "-m",
-        "agentc_backends.environments.textcraft.job_serve",
-        "--port",
-        "0",
-        "--ready-file",
-        "READY",
-    ]
     # Four trees of three sessions, and one that verifies for each.
-    bounded = start("bounded", [*command, "--max-sessions", "16"], "environment-token")
+    bounded = start("bounded", [*TEXTCRAFT, "--max-sessions", "16"], "environment-token")
     config = {**CONFIG, "limit": 24}
     done = run_job(MODULE, config, placement=PLACEMENT, leases=leases(policy(), bounded))
     assert done.code == 0, done.output
@@ -133,7 +125,7 @@ def test_every_session_is_closed(run_job: Any, policy: Any, start: Any) -> None:
 def test_a_killed_search_continues_where_it_was(
     run_job: Any, policy: Any, environment: Any, tmp_path: Path, job_process: Any
 ) -> None:
-    acting = policy(delay=0.05)
+    acting = policy(delay=0.05, own=True)
     served = leases(acting, environment)
     whole = run_job(MODULE, CONFIG, placement=PLACEMENT, leases=served, staging=tmp_path / "whole")
     before = server_says(acting, "/health")["requests"]
@@ -173,13 +165,14 @@ def test_errors_over_the_budget_fail_with_75_and_within_it_are_kept_apart(
 
 @pytest.mark.parametrize("victim", ["policy", "environment"])
 def test_a_dead_server_ends_the_job(
-    victim: str, policy: Any, environment: Any, tmp_path: Path, job_process: Any
+    victim: str, policy: Any, start: Any, tmp_path: Path, job_process: Any
 ) -> None:
-    acting = policy(delay=0.2)
-    served = leases(acting, environment)
+    acting = policy(delay=0.2, own=True)
+    world = start("environment", TEXTCRAFT, "environment-token")
+    served = leases(acting, world)
     job = job_process(MODULE, {**CONFIG, "limit": 60}, PLACEMENT, served, tmp_path / "dead")
     wait_for_trees(tmp_path / "dead", 1)
-    (acting if victim == "policy" else environment).process.send_signal(signal.SIGKILL)
+    (acting if victim == "policy" else world).process.send_signal(signal.SIGKILL)
     output, _ = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 75
     assert f"the {victim} server" in output
