@@ -213,20 +213,6 @@ def _flat_differences(one: Any, other: Any) -> list[str]:
     return [name for name in one if one[name] != other[name]]
 
 
-def test_placement_stays_out_of_config_and_identity() -> None:
-    _, (one,) = lowered(ROLLOUT, split="test")
-    _, (other,) = lowered(ROLLOUT, split="test", concurrency=2, error_budget=0.5)
-    assert one.config == other.config
-    assert one.view.identity() == other.view.identity()
-    assert other.placement == {"concurrency": 2, "error_budget": 0.5}
-
-
-def test_the_prompt_belongs_to_the_identity() -> None:
-    _, (one,) = lowered(ROLLOUT, split="test")
-    _, (other,) = lowered(ROLLOUT, Context(instruction="Act well."), split="test")
-    assert one.extra_identity != other.extra_identity
-
-
 def test_what_a_prompt_leaves_out_is_in_no_key() -> None:
     """New members stand in the mapping only where they are not at their default."""
     shown = Context().shown
