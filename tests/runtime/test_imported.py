@@ -16,6 +16,7 @@ from tiny_plan import TinyPlan
 from wheels import addressed
 
 from agentc.program.import_report import read_reports
+from agentc.runtime.machine import hardware
 from agentc.runtime.machine.hardware import MachineProbe, read_gpus
 from agentc.runtime.software.environment import code_directory
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
@@ -121,6 +122,24 @@ def test_gpus_are_asked_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found["gpus"] == ["NVIDIA H200"]
     assert found["gpu_memory_mb"] == [143771]
     assert found["gpu_driver"] == "570.86.15"
+
+
+@pytest.mark.parametrize(
+    ("tool", "mode"), [("exec sleep 600", 0o755), ("exit 9", 0o755), ("", 0o644)]
+)
+def test_an_nvidia_smi_that_fails_or_hangs_is_none(
+    tool: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that waits for a lost GPU answers no more; the job is through all the same."""
+    file = tmp_path / "nvidia-smi"
+    file.write_text(f"#!/bin/sh\n{tool}\n")
+    file.chmod(mode)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(hardware, "_QUERY_PATIENCE_S", 0.2)
+    monkeypatch.setattr(hardware, "_CARDS", tmp_path / "none")
+    found = MachineProbe().describe()
+    assert found["gpus"] == []
+    assert found["cpus"] >= 1
 
 
 @pytest.mark.parametrize("answer", ["", "No devices were found\n", "a, b\n", "Tesla, [N/A], 1\n"])
