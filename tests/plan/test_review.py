@@ -76,11 +76,12 @@ def test_a_renamed_input_is_no_change_of_wiring(tmp_path: Path) -> None:
     assert change_lines(review.items[1], review.diffs) == ["lr: 1 -> 2"]
 
 
-def test_inputs_that_came_share_a_line(tmp_path: Path) -> None:
+def test_inputs_that_came_or_went_share_a_line(tmp_path: Path) -> None:
     jobs = [job(name, "sft") for name in "abc"]
-    old = plan(jobs[0], job("report", "report", a=["a"]))
-    new = plan(*jobs, job("report", "report", a=["a"], b=["b"], c=["c"]))
-    assert "inputs: +b, +c" in plan_text(reviewed(tmp_path, new, old))
+    few = plan(jobs[0], job("report", "report", a=["a"]))
+    many = plan(*jobs, job("report", "report", a=["a"], b=["b"], c=["c"]))
+    assert "inputs: +b, +c" in plan_text(reviewed(tmp_path / "came", many, few))
+    assert "inputs: -b, -c" in plan_text(reviewed(tmp_path / "went", few, many))
 
 
 def test_equal_work_is_shown_once_as_work(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from agentc.plan.render import plan_document
 from agentc.published.json_schema import language_schema
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.objective import measures_of
-from agentc.searching.study import needed_by_searcher
+from agentc.searching.study import Study, needed_by_searcher
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIMB = ROOT / "specs" / "search" / "climb.yaml"
@@ -63,6 +64,25 @@ def test_what_is_understood(tmp_path: Path, table: BackendTable) -> None:
     assert module is not None
     assert module.search is not None
     assert [axis.name for axis in module.search.axes] == ["stride"]
+
+
+@pytest.mark.parametrize(("direction", "best"), [("maximize", 2), ("minimize", 1)])
+def test_the_best_trial_is_the_first_of_those_with_the_best_value(
+    direction: str, best: int, tmp_path: Path, table: BackendTable
+) -> None:
+    module = compiled(tmp_path, table, {"direction": direction}).module
+    assert module is not None
+    assert module.search is not None
+    values = [("pruned", -9.0), ("complete", -1.0), ("complete", 3.0), ("complete", 3.0)]
+    values += [("complete", -1.0), ("failed", None), ("running", None)]
+    trials = [
+        {"number": n, "params": {}, "state": state, "value": value, "steps": {}, "why": ""}
+        for n, (state, value) in enumerate(values)
+    ]
+    searcher: Any = SimpleNamespace(trials=trials)
+    found = Study(searcher).best(module.search)
+    assert found is not None
+    assert found.number == best
 
 
 def test_the_schema_has_it(table: BackendTable) -> None:
