@@ -27,9 +27,8 @@ def _environments(repository: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Smoke:
-    """ETO, real models, servers and trainers, on few tasks and steps: with its two rounds where
-    tests that take long are run, else with one.
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Smoke:
+    """ETO, real models, servers and trainers, on few tasks and steps.
 
     It is run once for all workers, by the first that asks; nobody writes into its store.
     """
@@ -39,13 +38,12 @@ def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = folder / "smoke"
     folder.mkdir(exist_ok=True)
     took = folder / "seconds"
-    rounds = 2 if any(each.get_closest_marker("long") for each in request.session.items) else 1
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not took.exists():
             size = Size(
                 expert_tasks=24, sft_steps=6, dpo_steps=3, explored_tasks=12, evaluated_tasks=8,
-                exploring=8, rounds=rounds,
+                exploring=8, rounds=2,
             )  # fmt: skip
             spec = write_reduced(folder / "smoke.yaml", size)
             began = time.monotonic()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agentc.lock.collect import locked_records
-from agentc.lock.compare import job_changes
+from agentc.lock.compare import compare_lock, job_changes
 from agentc.lock.document import LockDocument
 
 
@@ -41,6 +41,24 @@ def test_jobs_that_came_went_and_have_other_names() -> None:
         "gone: old",
         "the same under another name: b (was a)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "count"),
+    [
+        ({"a": "1", "b": "1"}, None),
+        ({"a": "1", "b": "2"}, "1 of 2"),
+        ({"a": "1", "b": "1", "c": "1"}, "1 of 3"),
+        ({"a": "1"}, "1 of 2"),
+        ({}, "2 of 2"),
+    ],
+)
+def test_jobs_that_changed_came_or_went_are_counted(
+    keys: dict[str, str], count: str | None
+) -> None:
+    found = compare_lock(lock({}, a="1", b="1"), lock({}, **keys), "error")
+    said = [each.message for each in found]
+    assert said == ([f"{count} jobs are not those of the lock"] if count else [])
 
 
 def test_more_changes_than_are_shown() -> None:
