@@ -25,6 +25,8 @@ from agentc.reference.codes import code_named
 from agentc.source.load import load_bytes
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+MANY_LINES = Path(__file__).parent / "cases" / "not_a_mapping.yaml"
+"""What is wrong there ends in another line than it begins in."""
 
 
 def run_of(log: str) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def checked(case: Path, table: BackendTable) -> tuple[Diagnostic, ...]:
     return sink.sorted()
 
 
-@pytest.mark.parametrize("case", CASES[::13], ids=lambda case: case.stem)
+@pytest.mark.parametrize("case", [*CASES[::13], MANY_LINES], ids=lambda case: case.stem)
 def test_each_diagnostic_is_a_result_at_its_place(case: Path, small_table: BackendTable) -> None:
     found = checked(case, small_table)
     results = run_of(render_sarif([(case.name, found)], code_named))["results"]

@@ -125,7 +125,7 @@ def test_gpus_are_asked_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("tool", "mode"), [("exec sleep 600", 0o755), ("exit 9", 0o755), ("", 0o644)]
+    ("tool", "mode"), [("exec /bin/sleep 600", 0o755), ("exit 9", 0o755), ("", 0o644)]
 )
 def test_an_nvidia_smi_that_fails_or_hangs_is_none(
     tool: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
