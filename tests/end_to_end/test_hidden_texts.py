@@ -67,9 +67,8 @@ MADE = [
 ]
 
 
-AGAIN = {"report", "compare", "evaluate", "rollout", "dpo", "pair", "privileged", "expert"}
-"""Kinds of which a result is made again from a bundle: in three kinds of software, with servers, a
-simulator's hidden texts, and a training."""
+AGAIN = {"report", "compare", "evaluate", "rollout", "dpo", "pair", "expert"}
+"""Kinds of which a result is made again: with a server, without one, and a training."""
 
 
 def leaks(folder: Path, canaries: list[str]) -> Iterator[Path]:
@@ -173,6 +172,7 @@ def test_a_bundle_has_nothing_to_do_and_makes_the_same_without_agentc(
     subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=bundle, check=True)
     store = bundle / ".agentc" / "store"
     assert made(store) == expected
+    assert not (store / "objects" / "privileged").exists()
     assert "Nothing to be done" in snakemake(python, bundle)
     reports = list(store.glob("objects/report/*/data/index.html"))
     readme = (bundle / "README.md").read_text(encoding="utf-8")
