@@ -336,6 +336,6 @@ def test_the_published_trajectories_can_be_the_expert(name: str, tmp_path: Path)
     assert [each for each in found.diagnostics if each.severity == "error"] == []
     assert found.plan is not None
     pairs = next(job for job in found.plan.jobs if job.draft.kind == "pair")
-    assert pairs.draft.inputs["expert"] == ("expert",)
+    assert pairs.inputs["expert"] == ("expert",)
     acknowledged = written["prompts"]["react"]["acknowledgement"]
     assert acknowledged == "OK", "as in the published conversations"

@@ -109,7 +109,7 @@ def test_an_input_of_the_wrong_type_is_one_error(name: str) -> None:
     assert misfits
     for stage_id, role, other in misfits:
         stage = module.stages[stage_id]
-        wrong = replace(stage, inputs={**stage.inputs, role: (other,)})
+        wrong = stage.with_inputs({**stage.inputs, role: (other,)})
         changed = replace(module, stages={**module.stages, stage_id: wrong})
         codes, text = _codes(name, changed)
         assert set(codes) == {"AGC501"}, f"{stage_id}.{role}: {other}\n{text}"

@@ -160,7 +160,7 @@ def servings() -> list[Serving]:
     return [
         Serving(
             name,
-            _model(plan, plan.by_id()[job.draft.inputs[lease.draft.input][0]]),
+            _model(plan, plan.by_id()[job.inputs[lease.draft.input][0]]),
             lease.draft.program,
             lease.environment,
             lease.draft.devices,
@@ -248,7 +248,7 @@ def _origin(plan: Plan, job: Job) -> Job:
     """The job of the model that a job's checkpoint descends from."""
     jobs = {each.id: each for each in plan.jobs}
     while job.draft.backend not in _MODELS:
-        inputs = job.draft.inputs
+        inputs = job.inputs
         (earlier,) = next(inputs[role] for role in _EARLIER if inputs.get(role))
         job = jobs[earlier]
     return job

@@ -13,7 +13,7 @@ from tests.support.drafted import changed, job_draft, lease_draft
 from agentc.backend_api import OptionView
 from agentc.kinds import KINDS, Field, kind_named
 from agentc.kinds.field import choice, integer
-from agentc.plan.job import EnvLock, Job, Lease, Resources, SourcePlace
+from agentc.plan.job import EnvLock, Job, JobBody, Lease, Resources, SourcePlace
 from agentc.plan.keys import KEY_VERSION, job_key, session_key
 
 FOLDER = Path(__file__).parent
@@ -55,22 +55,25 @@ def whole_job() -> Job:
         policy, role="environment", backend="env.pinned", input=None, identity={"depth": 2}
     )
     return Job(
-        draft=job_draft(
-            kind="rollout",
-            backend="rollout.pinned",
-            version=3,
-            program=("-m", "pinned"),
-            config={"split": "train"},
-            inputs={"policy": ("tuned",), "data": ("a", "b")},
-            produces="Trajectories",
+        body=JobBody(
+            draft=job_draft(
+                kind="rollout",
+                backend="rollout.pinned",
+                version=3,
+                program=("-m", "pinned"),
+                config={"split": "train"},
+                inputs={},
+                produces="Trajectories",
+            ),
+            environment="train",
+            identity={
+                "settings": {"split": "train", "decode.temperature": 0.7, "attempts": 4},
+                "facts": {"prompt": {"instruction": "Act.\nÄ", "examples": []}},
+            },
         ),
         id="rounds.2.explore",
         stage="rounds.2.explore",
-        environment="train",
-        identity={
-            "settings": {"split": "train", "decode.temperature": 0.7, "attempts": 4},
-            "facts": {"prompt": {"instruction": "Act.\nÄ", "examples": []}},
-        },
+        inputs={"policy": ("tuned",), "data": ("a", "b")},
         origin=SourcePlace(file="x.yaml", line=3, column=5),
         leases=(policy, environment),
     )
@@ -180,7 +183,7 @@ def test_whole_numbers_are_one_number() -> None:
 
 
 def test_an_empty_role_is_an_absent_role() -> None:
-    inputs = dict(whole_job().draft.inputs)
+    inputs = dict(whole_job().inputs)
     assert key(whole_job(), inputs={**inputs, "extra": ()}) == key(whole_job())
 
 

@@ -53,7 +53,7 @@ def jobs(unit: Unit) -> Iterator[str]:
         yield f"{job.id}: {job.draft.kind} by {job.draft.backend} in {job.environment}"
         yield f"    settings {job.identity['settings']}"
         yield f"    facts {job.identity['facts']}"
-        for role, names in job.draft.inputs.items():
+        for role, names in job.inputs.items():
             yield f"    {role} <- {', '.join(names)}"
         for lease in (one.draft for one in job.leases):
             yield f"    leases {lease.role} {lease.backend} {dict(lease.identity)} of {lease.input}"

@@ -54,7 +54,7 @@ ALONE = (
 def test_a_reference_that_is_the_policy_has_no_server_of_its_own(tmp_path: Path) -> None:
     job = rollout(plan_of(tmp_path))
     assert served(job) == {"policy": "policy", "environment": None, "critic": "critic"}
-    assert set(job.draft.inputs) == {"policy", "critic", "reference", "privileged"}
+    assert set(job.inputs) == {"policy", "critic", "reference", "privileged"}
     assert job.draft.config["candidates"] == 8
 
 

@@ -103,29 +103,35 @@ def test_a_seed_of_each_round_is_lowered_in_each_round(tmp_path: Path, table: Ba
     assert [job.draft.config["seed"] for job in explored] == [1, 2, 3, 4, 5]
 
 
-def test_a_backend_that_looks_at_names_is_asked_for_each_stage(
+def test_a_backend_that_asks_for_names_is_asked_for_each_stage(
     tmp_path: Path, table: BackendTable
 ) -> None:
-    """What it makes of one stage does not hold for the next."""
+    """What it makes of one stage does not hold for the next. What the view has is the same for
+    all of them."""
     pair = table.backends["pair.contrast"]
     assert isinstance(pair, StageBackend)
 
-    def asked(handed: Callable[[tuple[str, ...]], Any]) -> list[Any]:
+    def asked(*shown: str, count: int = 1) -> list[Any]:
+        calls = 0
+
         def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
+            nonlocal calls
+            calls += 1
             (draft,) = pair.lower(view, context)
-            named = {**draft.config, "named": handed(view.inputs["rollouts"])}
+            names: list[Any] = [context.input_names(view, role) for role in shown]
+            named = {**draft.config, "named": names or len(view.inputs["rollouts"])}
             return (replace(draft, config=named),)
 
         backends = {**table.backends, pair.id: replace(pair, lower=lower)}
         plan = compiled(tmp_path, BackendTable(backends), 3).plan
         assert plan is not None
+        assert calls == 2 * count  # one to choose among backends, one for the plan
         return [job.draft.config["named"] for job in plan.jobs if job.draft.kind == "pair"]
 
-    each = [(f"eto.{number}.explore",) for number in (1, 2, 3)]
-    assert asked(lambda ids: ids) == each
-    assert asked(list) == [[*ids] for ids in each]
-    assert asked(lambda ids: f"of {', '.join(ids)}") == [f"of {name}" for (name,) in each]
-    assert asked(len) == [1, 1, 1]
+    rounds = [f"eto.{number}.explore" for number in (1, 2, 3)]
+    assert asked("rollouts", count=3) == [[(name,)] for name in rounds]
+    assert asked("rollouts", "expert", count=3) == [[(name,), ("expert",)] for name in rounds]
+    assert asked() == [1, 1, 1]
 
 
 def test_jobs_share_what_is_equal(tmp_path: Path, table: BackendTable) -> None:

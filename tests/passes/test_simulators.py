@@ -80,7 +80,7 @@ def test_each_stage_leases_both_and_reads_the_model_that_is_served(written: Writ
     assert (leases["simulator"].input, leases["simulator"].backend) == (
         "simulator", "serve.transformers",
     )  # fmt: skip
-    assert job.draft.inputs == {"policy": ("base",), "simulator": ("host",)}
+    assert job.inputs == {"policy": ("base",), "simulator": ("host",)}
 
 
 def test_the_key_knows_who_answers_and_not_where(written: Written) -> None:
@@ -91,7 +91,7 @@ def test_the_key_knows_who_answers_and_not_where(written: Written) -> None:
     longer = written.play(human="{backend: transformers, max_model_len: 128}")
     other = written.play(city=ASKED.replace("host", "base"))
     remote = written.play(city="oracle: model, simulator: {server: human}", human=REMOTE)
-    assert remote.draft.inputs == {"policy": ("base",)}
+    assert remote.inputs == {"policy": ("base",)}
     keys = [own.key, longer.key, other.key, remote.key]
     assert len(set(keys)) == 4
 
@@ -120,7 +120,7 @@ def test_a_simulator_may_be_what_a_stage_of_the_same_round_trained(written: Writ
     )
     found = written.text(text)
     assert found.plan is not None
-    assert found.plan.by_id()["play"].draft.inputs["simulator"] == ("tuned",)
+    assert found.plan.by_id()["play"].inputs["simulator"] == ("tuned",)
     order = [job.id for job in found.plan.jobs]
     assert order.index("tuned") < order.index("play")
 

@@ -31,7 +31,7 @@ pytest.importorskip("snakemake", reason="needs `pip install .[run]`")
 def local(made: Job, asked: Json = None) -> Job:
     """A job of seconds; the spec may say where it runs."""
     said = {} if asked is None else {"local": ResourceRequest(asked, "toy.yaml", 7)}
-    return replace(changed(made, local=True), asked=said)
+    return changed(made, local=True, asked=said)
 
 
 PLAN = plan(

@@ -44,7 +44,7 @@ def asking(name: str, kind: str, served: str | None = None, **asked: Json) -> Jo
         each: ResourceRequest(value, "toy.yaml", 10 + n)
         for n, (each, value) in enumerate(asked.items())
     }
-    return replace(made, asked=told)
+    return changed(made, asked=told)
 
 
 def needing(made: Job, mem_mb: int) -> Job:

@@ -15,7 +15,7 @@ from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit
 from agentc.passes.lower import assign_keys
 from agentc.passes.servers import fuse_servers
-from agentc.plan.job import EnvLock, Job, Lease, Plan, Resources, SourcePlace
+from agentc.plan.job import EnvLock, Job, JobBody, Lease, Plan, Resources, SourcePlace
 from agentc.syntax.nodes import Spec
 
 LOCK = EnvLock(name="empty", lock="# an environment without packages\n")
@@ -47,20 +47,23 @@ def job(
         wired["policy"] = (served,)
         leases = (lease(server or {}),)
     return Job(
-        draft=job_draft(
-            kind=kind,
-            backend=f"toy.{kind}",
-            version=version,
-            program=("-c", CODE),
-            config={},
-            inputs=wired,
-            produces="Toy",
-            placement=placement or {},
+        body=JobBody(
+            draft=job_draft(
+                kind=kind,
+                backend=f"toy.{kind}",
+                version=version,
+                program=("-c", CODE),
+                config={},
+                inputs={},
+                produces="Toy",
+                placement=placement or {},
+            ),
+            environment="empty",
+            identity={"settings": {"name": name} if settings is None else settings, "facts": {}},
         ),
         id=name,
         stage=name.split(":")[0],
-        environment="empty",
-        identity={"settings": {"name": name} if settings is None else settings, "facts": {}},
+        inputs=wired,
         origin=SourcePlace(file="toy.yaml", line=1, column=1),
         leases=leases,
         resources=resources or Resources(),

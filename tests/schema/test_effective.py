@@ -11,7 +11,7 @@ from agentc.backend_api import OptionView
 from agentc.backend_api.view import SettingTable
 from agentc.cost.subject import subject_of_job
 from agentc.diagnostics.diagnostic import Origin, Source, Span
-from agentc.ir.module import Stage, Value
+from agentc.ir.module import Body, Stage, Value
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.passes.checks.subject import Settings
@@ -40,12 +40,12 @@ def test_three_readers_agree(name: str, given: Mapping[str, Json], path: str, va
     assert view.get(path) == value
     stage = Stage(
         id="stage",
-        kind=name,
-        backend="any",
-        fields={field: Value(each, SPAN) for field, each in given.items()},
-        options={},
+        body=Body(
+            kind=name,
+            backend="any",
+            fields={field: Value(each, SPAN) for field, each in given.items()},
+        ),
         inputs={},
-        uses={},
         origin=Origin(SPAN),
     )
     assert Settings(stage, SettingTable(kind.fields)).get(path) == value

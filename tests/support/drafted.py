@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageView
-from agentc.plan.job import Job, Lease
+from agentc.plan.job import Job, JobBody, Lease
 
 SOFTWARE = SoftwareEnvironment(name="empty", lock="")
 T = TypeVar("T", Job, Lease)
@@ -23,8 +24,18 @@ def lease_draft(**given: Any) -> LeaseDraft:
 
 
 def changed(one: T, **changes: Any) -> T:
-    """The same with other values: its own, or those of its draft."""
-    own = {field.name for field in fields(one)}
-    drafted = {name: value for name, value in changes.items() if name not in own}
-    rest = {name: value for name, value in changes.items() if name in own}
-    return replace(one, draft=replace(one.draft, **drafted), **rest)
+    """The same with other values: its own, those of its body, or those of its draft."""
+    if isinstance(one, Job):
+        own, inner = _split(one, changes)
+        of_body, drafted = _split(one.body, inner)
+        body = replace(one.body, draft=replace(one.draft, **drafted), **of_body)
+        return replace(one, body=body, **own)
+    own, drafted = _split(one, changes)
+    return replace(one, draft=replace(one.draft, **drafted), **own)
+
+
+def _split(one: Job | JobBody | Lease, changes: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The changes of its own fields, and the others."""
+    names = {field.name for field in fields(one)}
+    own = {name: value for name, value in changes.items() if name in names}
+    return own, {name: value for name, value in changes.items() if name not in names}

@@ -36,7 +36,7 @@ class Ranks:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeaseDraft:
     """A server that a job needs while it runs.
 
@@ -120,7 +120,7 @@ class LeaseDraft:
     placement: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JobDraft:
     """One job of a stage.
 
@@ -130,7 +130,8 @@ class JobDraft:
     (effective values, rendered configuration of the real library): it never enters the key by
     itself, so `config` must be a function of what was read, the version, and the inputs.
     `placement` is given to the program too, and never enters the key.
-    `inputs` maps a role to stage ids or, with a leading ":", to a sibling job (`:rollout`).
+    `inputs` maps a role to what the view has under some role of the stage or, with a leading ":",
+    to a sibling job (`:rollout`).
     `extra_identity` holds semantic facts that are not settings of this stage (the prompt text,
     the environment's declaration). `resume` says that the program continues from its work folder.
     `secrets` maps environment variables of the program to names of secrets (`view.secret`); only
@@ -188,6 +189,12 @@ class LowerContext(Protocol):
     ) -> LeaseDraft:
         """The lease of the server that the stage uses, serving the input `checkpoint_role`, as that
         `role` of the job's leases, of which no two have the same."""
+        ...
+
+    def input_names(self, stage: StageView, role: str) -> tuple[str, ...]:
+        """The ids of the stages that are the inputs of a role, for a backend that writes them down.
+        The view has placeholders, since stages of all rounds and cells which differ in names only
+        are lowered once; with names, each is lowered by itself."""
         ...
 
     def prompt(self, stage: StageView) -> Prompt | None:

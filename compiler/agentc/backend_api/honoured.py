@@ -24,6 +24,9 @@ _NOWHERE = Origin(span=Span(Source("<sample>", ""), 1, 1, 1, 1))
 class _SampleContext:
     """Answers lowering with plausible leases and facts; nothing of it is ever run."""
 
+    def input_names(self, stage: StageView, role: str) -> tuple[str, ...]:
+        return stage.inputs.get(role, ())
+
     def environment_lease(self, stage: StageView) -> LeaseDraft:
         return _lease("environment")
 

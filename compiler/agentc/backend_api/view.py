@@ -142,11 +142,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """What views of the same values under the same table have looked up: the values in effect, and
-    the identities by what was read."""
+    """The values in effect that views of the same values under the same table have looked up."""
 
     values: dict[str, Json] = field(default_factory=dict)
-    identities: dict[frozenset[str], Mapping[str, Json]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -348,14 +346,6 @@ class OptionView:
         """Say why this setting, with the others as they are, is not read. Where the spec sets it
         all the same, that is a compile error with this reason."""
         self.reasons[path] = because
-
-    def shared_identity(self) -> Mapping[str, Json]:
-        """`identity()`, as one object for all views that share their lookups and read the same."""
-        read = frozenset(self.read)
-        known = self.lookups.identities.get(read)
-        if known is None:
-            known = self.lookups.identities[read] = self.identity()
-        return known
 
     def identity(self) -> dict[str, Json]:
         """Semantic values read so far that differ from their defaults, by dotted path, sorted.

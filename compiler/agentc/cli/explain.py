@@ -190,7 +190,7 @@ def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json
     from agentc.ir.module import stage_span
     from agentc.passes.lowering.module_context import stage_values
 
-    values = stage_values(stage)
+    values = stage_values(stage.body)
     view = OptionView(table=(field,), values=values)
     given = {path for path in view.given() if path.split(".")[0] == field.name}
     whole = view.get(field.name)

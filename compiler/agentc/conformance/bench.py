@@ -27,7 +27,7 @@ from agentc.backend_api import (
 )
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.diagnostic import Origin, Source, Span
-from agentc.ir.module import Module, Prompt, Resource, Stage, Value
+from agentc.ir.module import Body, Module, Prompt, Resource, Stage, Value, shape_of
 from agentc.kinds import KINDS, kind_named
 from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
@@ -150,16 +150,16 @@ class Bench:
         roles = [role for role in given if role.name not in without]
         makers = {k.produces.name: k.name for k in KINDS}
         made = [_producer(f"in_{role.name}", makers[role.accepts[0].name]) for role in roles]
-        tested = Stage(
-            id=TESTED,
+        inputs = {role.name: (f"in_{role.name}",) for role in roles}
+        body = Body(
             kind=kind.name,
             backend=backend.id,
             fields={n: Value(v, _SPAN) for n, v in values.items() if n not in options},
             options={n: Value(v, _SPAN) for n, v in values.items() if n in options},
-            inputs={role.name: (f"in_{role.name}",) for role in roles},
             uses={"environment": "world", "server": "server", "prompt": "prompt"},
-            origin=_ORIGIN,
+            shape=shape_of(inputs),
         )
+        tested = Stage(id=TESTED, body=body, inputs=inputs, origin=_ORIGIN)
         module = Module(
             name="bench",
             stages={**{stage.id: stage for stage, _ in made}, TESTED: tested},
@@ -207,17 +207,8 @@ def _producer(name: str, kind: str) -> tuple[Stage, StageBackend]:
     maker = StageBackend(
         id=f"made.{name}", kind=kind, version=1, doc="", software=_NONE, lower=yields
     )
-    stage = Stage(
-        id=name,
-        kind=kind,
-        backend=maker.id,
-        fields={},
-        options={},
-        inputs={},
-        uses={},
-        origin=_ORIGIN,
-    )
-    return stage, maker
+    body = Body(kind=kind, backend=maker.id)
+    return Stage(id=name, body=body, inputs={}, origin=_ORIGIN), maker
 
 
 def _draft(

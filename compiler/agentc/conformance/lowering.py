@@ -15,8 +15,10 @@ from agentc.conformance.bench import TESTED, LoweringOutcome
 from agentc.conformance.check import Fault, Skipped, demand
 from agentc.conformance.declaration import ask_elsewhere
 from agentc.conformance.subject import BackendUnderTest, leaves, value_at, with_value
+from agentc.ir.module import PLACEHOLDER
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field
+from agentc.plan.render import record
 
 
 def check_lowers(subject: BackendUnderTest) -> None:
@@ -77,12 +79,19 @@ def lowering_asked(subject: BackendUnderTest) -> dict[str, Any]:
 
 
 def check_inputs(subject: BackendUnderTest) -> None:
-    """Every input that the kind demands reaches a job; the optional ones may be absent."""
-    backend = subject.backend
+    """Every input that the kind demands reaches a job; the optional ones may be absent. Nothing but
+    the inputs of jobs holds what the view has for one: stages of other names share it."""
+    backend, outcome = subject.backend, _lowered(subject)
     assert isinstance(backend, StageBackend)
     kind = kind_named(backend.kind)
     assert kind is not None
-    used = {role for job in _lowered(subject).jobs for role in job.draft.inputs}
+    for job in outcome.jobs:
+        demand(
+            PLACEHOLDER not in repr(record(job)),
+            "a job holds what its view has for an input, which names no stage; "
+            "`context.input_names` has the names",
+        )
+    used = {role for job in outcome.jobs for role in job.inputs}
     # Of those that it says it takes, where inputs exclude each other, some may be left out too.
     named = backend.inputs or ()
     needed = [role.name for role in kind.roles if not role.optional or role.name in named]

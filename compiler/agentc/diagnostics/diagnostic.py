@@ -67,15 +67,13 @@ def split_lines(text: str) -> list[str]:
 class KeptLines:
     """The lines of sources; each source is split once, however many diagnostics quote it."""
 
-    _kept: dict[int, tuple[Source, list[str]]] = field(default_factory=dict)
+    _kept: dict[Source, list[str]] = field(default_factory=dict)
 
     def of(self, source: Source) -> list[str]:
         """The lines of a source."""
-        known = self._kept.get(id(source))
-        if known is None:
-            # The source is kept too: an id is another's once its object is gone.
-            known = self._kept[id(source)] = source, split_lines(source.text)
-        return known[1]
+        if source not in self._kept:
+            self._kept[source] = split_lines(source.text)
+        return self._kept[source]
 
 
 Severity: TypeAlias = Literal["error", "warning"]

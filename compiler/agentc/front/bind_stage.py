@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
 from agentc.front.stage_references import InputResolver, advise_backend, advise_entry
 from agentc.front.stage_values import BoundSettings, BoundValues, Defaults, StageDraft
-from agentc.ir.module import Resource, Stage, Value
+from agentc.ir.module import Body, Resource, Stage, Value, shape_of
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
@@ -43,7 +43,7 @@ class StageBinder:
     sink: Sink
     values: BoundValues
     environments: Mapping[str, Resource]
-    _concerned: dict[int, tuple[Field, ...]] = field(default_factory=dict)
+    _concerned: dict[StageDecl, tuple[Field, ...]] = field(default_factory=dict)
 
     def bind(self, unrolled: Unrolled) -> Stage | None:
         """The stage, or None when something of it is wrong (reported)."""
@@ -52,46 +52,45 @@ class StageBinder:
             return None
         draft = StageDraft(unrolled, declared.kind, dict(declared.keys))
         settings = self._settings(draft)
-        stage = Stage(
+        inputs = self._inputs(draft) | self._asked(draft, settings.body.uses)
+        if not draft.whole:
+            return None
+        body = replace(settings.body, shape=shape_of(inputs))
+        return Stage(
             id=unrolled.id,
-            kind=declared.kind.name,
-            backend=settings.backend or _AUTO,
-            fields=settings.fields,
-            options=settings.options,
-            inputs=self._inputs(draft) | self._asked(draft, settings.uses),
-            uses=settings.uses,
+            body=self.values.bodies.of(body),
+            inputs=inputs,
             origin=Origin(declared.span, unrolled.steps),
             spans=draft.spans,
             doc=settings.doc,
-            placement=settings.placement,
             round=unrolled.round,
-            defaulted=settings.defaulted,
         )
-        return stage if draft.whole else None
 
     def _settings(self, draft: StageDraft) -> BoundSettings:
         """All of the stage but its inputs; read once for a stage that has no expressions."""
         declared = draft.unrolled.declared
-        known = self.values.settled.get(id(declared))
+        known = self.values.settled.get(declared)
         if known is not None:
             draft.spans.update(known.spans)
             for name in known.taken:
                 self.defaults.take(name)
             return known
         backend = self._backend(draft)
-        found = BoundSettings(
-            backend=backend,
-            fields=self._fields(draft),
-            options=self._options(draft, backend),
-            uses=self._uses(draft),
-            placement=self._placement(draft),
-            doc=self._doc(draft),
-            spans=dict(draft.spans),
+        fields, options = self._fields(draft), self._options(draft, backend)
+        uses, placement, doc = self._uses(draft), self._placement(draft), self._doc(draft)
+        body = Body(
+            kind=draft.kind.name,
+            backend=backend or _AUTO,
+            fields=fields,
+            options=options,
+            uses=uses,
+            placement=placement,
             defaulted=frozenset(draft.defaulted),
-            taken=frozenset(draft.taken),
+            named=frozenset(uses.keys() & draft.spans.keys()),
         )
+        found = BoundSettings(body, doc, dict(draft.spans), frozenset(draft.taken))
         if draft.whole and draft.fixed:
-            self.values.settled[id(declared)] = found
+            self.values.settled[declared] = found
         return found
 
     def _backend(self, draft: StageDraft) -> str | None:
@@ -144,14 +143,14 @@ class StageBinder:
                     fix="give it here, or under `defaults:` for all stages",
                 )
                 draft.whole = False
-        return self.values.table(values)
+        return values
 
     def _fields_of(self, declared: StageDecl, kind: Kind) -> tuple[Field, ...]:
         """The fields that have a value in a stage, in any round, or lack one that they need."""
-        found = self._concerned.get(id(declared))
+        found = self._concerned.get(declared)
         if found is None:
             given = (declared.fields, self.defaults)
-            found = self._concerned[id(declared)] = tuple(
+            found = self._concerned[declared] = tuple(
                 each
                 for each in kind.fields
                 if each.required or any(each.name in names for names in given)
@@ -184,7 +183,7 @@ class StageBinder:
     def _options(self, draft: StageDraft, backend: str | None) -> Mapping[str, Value]:
         entries = draft.unrolled.declared.options
         if not entries or backend is None:
-            return self.values.table({})
+            return {}
         kind = draft.kind.name
         candidates = [
             found for found in self.table.stage_backends(kind) if backend in (found.id, _AUTO)
@@ -208,7 +207,7 @@ class StageBinder:
             value = self._value(draft, name, entry.value, fields[name], under="options.")
             if value is not None:
                 values[name] = value
-        return self.values.table(values)
+        return values
 
     def _placement(self, draft: StageDraft) -> Mapping[str, Value]:
         fields = {each.name: each for each in language.PLACEMENT_FIELDS}
@@ -226,7 +225,7 @@ class StageBinder:
             value = self._value(draft, name, entry.value, fields[name], under="placement.")
             if value is not None:
                 values[name] = value
-        return self.values.table(values)
+        return values
 
     def _doc(self, draft: StageDraft) -> str | None:
         node = draft.unrolled.declared.doc

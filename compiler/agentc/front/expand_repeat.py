@@ -230,19 +230,17 @@ def _handed_on(
     declared: RepeatDecl, number: int, carry: CarryDecl, carried: Mapping[str, Carried | None]
 ) -> Carried | None:
     """What `next` names in round `number`."""
-    found: dict[str | int, str | Node] = {}
+    found: dict[str | Node, None] = {}
     for item in items_of(carry.next)[0]:
         name = text_of(item)
         if name in declared.stages:
-            stage = f"{declared.name.text}.{number}.{name}"
-            found[stage] = stage
+            found[f"{declared.name.text}.{number}.{name}"] = None
             continue
         parts = carried.get(name) if name is not None else None
         if parts is None:
             return None
-        # The same `from`, come on two ways, is one node.
-        found.update((part if isinstance(part, str) else id(part), part) for part in parts)
-    return tuple(found.values())
+        found.update(dict.fromkeys(parts))
+    return tuple(found)
 
 
 def check_carry(spec: Spec, declared: RepeatDecl, sink: Sink) -> None:

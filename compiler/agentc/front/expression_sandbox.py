@@ -234,11 +234,11 @@ def _secret_inside() -> ExpressionError:
 def _check(root: nodes.Node) -> set[str]:
     """Refuse syntax that is not allowed; the names that the expression mentions."""
     if _calls_secret(root):
-        whole = {id(node) for node in _whole_values(root)}
-        if any(_is_secret_call(node) and id(node) not in whole for node, _ in _walk(root)):
+        whole = set(_whole_values(root))
+        if any(_is_secret_call(node) and node not in whole for node, _ in _walk(root)):
             raise _secret_inside()
     names: set[str] = set()
-    called: set[int] = set()
+    called: set[nodes.Node] = set()
     for count, (node, depth) in enumerate(_walk(root)):
         if count > _MOST_NODES:
             raise ExpressionError("AGC304", "the expression is too long")
@@ -252,7 +252,7 @@ def _check(root: nodes.Node) -> set[str]:
                     f"filters that exist: {listed(_FILTERS, 30)}",
                 )
             case nodes.Call(node=nodes.Name(name=name) as function) if name in _FUNCTIONS:
-                called.add(id(function))
+                called.add(function)
             case nodes.Call():
                 raise ExpressionError("AGC304", *_uncallable(node))
             case nodes.Filter(name=name) if name not in _FILTERS:
@@ -276,7 +276,7 @@ def _check(root: nodes.Node) -> set[str]:
             case nodes.Const(value=float(value)) if not math.isfinite(value):
                 raise ExpressionError("AGC304", "a number in the expression is too large")
             case nodes.Name(name=name):
-                if id(node) not in called:
+                if node not in called:
                     names.add(name)
             case _ if not isinstance(node, _ALLOWED):
                 raise ExpressionError(

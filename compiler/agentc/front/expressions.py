@@ -75,8 +75,10 @@ class Evaluator:
     """Reports that `params:` is empty, where it is."""
     _compiled: dict[str, Compiled | ExpressionError] = field(default_factory=dict)
     _sandbox: Sandbox | None = None
-    _literal: dict[int, Node] = field(default_factory=dict)
-    _arguments: dict[tuple[int, int], tuple[Mapping[str, Json], Json]] = field(default_factory=dict)
+    _literal: set[Node] = field(default_factory=set)
+    _scope: Mapping[str, Json] | None = None
+    _arguments: dict[Argument, Json] = field(default_factory=dict)
+    """Those of templates, evaluated in `_scope`."""
     _computed: dict[_Meaning, tuple[Node, int]] = field(default_factory=dict)
 
     def evaluate(
@@ -90,7 +92,7 @@ class Evaluator:
         """The tree with every expression computed; the same object where there is none. What
         cannot be computed is reported and becomes Unknown. With `choice`, `{per_round: [...]}`
         anywhere in it becomes what that says; `path` is where the node stands."""
-        if id(node) in self._literal:
+        if node in self._literal:
             return node
         match node:
             case Scalar() if is_expression(node.text):
@@ -111,7 +113,7 @@ class Evaluator:
                     return MappingNode(tuple(Entry(e.key, v) for e, v in pairs), node.span)
             case Computed() | Unknown():
                 return node
-        self._literal[id(node)] = node  # keeps the node alive, so that its id stays its own
+        self._literal.add(node)
         return node
 
     def _scalar(self, node: Scalar, scope: Mapping[str, Json], steps: tuple[str, ...]) -> Node:
@@ -191,14 +193,12 @@ class Evaluator:
     ) -> Json:
         if argument.node is None:
             return MISSING
-        key = (id(argument), id(scope))
-        known = self._arguments.get(key)
-        if known is None:
+        if scope is not self._scope:
+            self._scope, self._arguments = scope, {}
+        if argument not in self._arguments:
             node = self.evaluate(argument.node, scope, steps)
-            value = self.coerce_argument(argument, node, steps)
-            # Holding the scope keeps its id its own.
-            known = self._arguments[key] = (scope, value)
-        return known[1]
+            self._arguments[argument] = self.coerce_argument(argument, node, steps)
+        return self._arguments[argument]
 
     def coerce_argument(self, argument: Argument, node: Node, steps: tuple[str, ...] = ()) -> Json:
         """The value of a template's parameter, by its type; MISSING when it is wrong (reported)."""

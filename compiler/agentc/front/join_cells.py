@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentc.diagnostics.diagnostic import Origin
 from agentc.ir.claim import Claim, Run
-from agentc.ir.module import Module, Prompt, Resource, Stage
+from agentc.ir.module import Bodies, Module, Prompt, Resource, Stage
 from agentc.ir.search import StoppingRounds, ended
 from agentc.kinds.field import Json
 from agentc.source.tree import written
@@ -76,12 +76,19 @@ def join_cells(
                     tables[use].setdefault(label, replace(entry, name=label))
 
     stages: dict[str, Stage] = {}
+    bodies = Bodies()
     # Where rounds have ended in some cells, a stage says in its name in which it is there.
     absent = "" if any(ended(cell.module.stopping) for cell in cells) else None
     for name in _ordered(cells):
-        moved = [_moved(cell.module.stages.get(name), renamed[n]) for n, cell in enumerate(cells)]
-        content = [absent if stage is None else _stage_content(stage) for stage in moved]
-        on = _depends(cells, content, axes)
+        moved = [
+            _moved(cell.module.stages.get(name), names, bodies)
+            for cell, names in zip(cells, renamed, strict=True)
+        ]
+        on = _depends(
+            cells,
+            [absent if each is None else (each.body, *each.inputs.items()) for each in moved],
+            axes,
+        )
         for number, (cell, stage) in enumerate(zip(cells, moved, strict=True)):
             if stage is None:
                 continue
@@ -171,18 +178,18 @@ def _asking(
     return replace(entry, simulators=moved)
 
 
-def _moved(stage: Stage | None, names: Mapping[str, Mapping[str, str]]) -> Stage | None:
+def _moved(
+    stage: Stage | None, names: Mapping[str, Mapping[str, str]], bodies: Bodies
+) -> Stage | None:
     """A stage of a cell with the joined names of what it refers to."""
     if stage is None:
         return None
     known = names.get("stage", {})
     if any(each not in known for ids in stage.inputs.values() for each in ids):
         return None
-    return replace(
-        stage,
-        inputs={role: tuple(known[each] for each in ids) for role, ids in stage.inputs.items()},
-        uses={use: names.get(use, {}).get(name, name) for use, name in stage.uses.items()},
-    )
+    uses = {use: names.get(use, {}).get(name, name) for use, name in stage.uses.items()}
+    inputs = {role: tuple(known[each] for each in ids) for role, ids in stage.inputs.items()}
+    return replace(stage, inputs=inputs, body=bodies.of(replace(stage.body, uses=uses)))
 
 
 def _ordered(cells: Sequence[SweptModule]) -> list[str]:
@@ -207,7 +214,7 @@ def _ordered(cells: Sequence[SweptModule]) -> list[str]:
 
 
 def _depends(
-    cells: Sequence[SweptModule], content: Sequence[str | None], axes: Sequence[str]
+    cells: Sequence[SweptModule], content: Sequence[Hashable], axes: Sequence[str]
 ) -> tuple[str, ...]:
     """The axes that tell apart the contents; all of them when a value on its own does not."""
     if len(set(content) - {None}) <= 1:
@@ -215,7 +222,7 @@ def _depends(
     known = {cell.index: content[number] for number, cell in enumerate(cells)}
     on = []
     for position, axis in enumerate(axes):
-        groups: dict[tuple[int, ...], set[str]] = {}
+        groups: dict[tuple[int, ...], set[Hashable]] = {}
         for index, text in known.items():
             if text is not None:
                 rest = index[:position] + index[position + 1 :]
@@ -223,7 +230,7 @@ def _depends(
         if any(len(texts) > 1 for texts in groups.values()):
             on.append(axis)
     positions = [axes.index(axis) for axis in on]
-    seen: dict[tuple[int, ...], str] = {}
+    seen: dict[tuple[int, ...], Hashable] = {}
     for index, text in known.items():
         if text is not None and seen.setdefault(tuple(index[p] for p in positions), text) != text:
             # Cells are missing where the axes would have shown themselves one by one.
@@ -240,20 +247,6 @@ def _content(entry: Resource | Prompt) -> str:
     if entry.simulators:
         parts.append(_plain(entry.simulators))
     return json.dumps(parts, sort_keys=True)
-
-
-def _stage_content(stage: Stage) -> str:
-    return json.dumps(
-        [
-            stage.backend,
-            _plain(stage.fields),
-            _plain(stage.options),
-            stage.inputs,
-            stage.uses,
-            _plain(stage.placement),
-        ],
-        sort_keys=True,
-    )
 
 
 def _plain(values: Mapping[str, object]) -> dict[str, object]:

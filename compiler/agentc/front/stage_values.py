@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from agentc.diagnostics.diagnostic import Span
 from agentc.diagnostics.other_tools import advice_for_key
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed, nearest_first, offer, suggestions
 from agentc.front.expand_repeat import Unrolled
-from agentc.ir.module import Value
+from agentc.ir.module import Bodies, Body, Value
 from agentc.kinds import Kind
 from agentc.kinds.field import Field
 from agentc.schema import language
@@ -70,48 +69,41 @@ class StageDraft:
         )
 
 
-# BoundValues: what stages set, coerced and kept once for all rounds and cells of a sweep.
-#
-# Stages that set the same hold the same objects, so that what comes later sees at once that their
-# values are equal and need not go through them again. Filled by `bind_stage.py`.
-
-_Identity: TypeAlias = tuple[int, int]
+# BoundValues: what stages set, coerced once for all rounds and cells of a sweep, so that stages
+# which set the same hold the same values, and thereby have the same body. Filled by
+# `bind_stage.py`.
 
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
     """A node under the rules of a field: its value (None for one that is wrong, which has been
-    reported), and the places of what is in it. Holding the node keeps its id its own."""
+    reported), and the places of what is in it."""
 
     value: Value | None
     spans: Mapping[str, Span]
-    node: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BoundSettings:
-    """A stage but for its inputs; `backend` is None for one that there is not, `taken` are the
-    names under which it looked for defaults."""
+    """A stage but for its inputs: its body, without a shape, the places of its settings, and the
+    names under which it looked for defaults (`taken`)."""
 
-    backend: str | None
-    fields: Mapping[str, Value]
-    options: Mapping[str, Value]
-    uses: Mapping[str, str]
-    placement: Mapping[str, Value]
+    body: Body
     doc: str | None
     spans: Mapping[str, Span]
-    defaulted: frozenset[str]
     taken: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class BoundValues:
-    """By the identity of syntax nodes and fields, which outlive the reading of a spec."""
+    """What is known of declarations, nodes and values, which are hashed by identity, and the bodies
+    that were made of them."""
 
-    settled: dict[int, BoundSettings] = field(default_factory=dict)
-    _coerced: dict[_Identity, Coerced] = field(default_factory=dict)
-    _merged: dict[_Identity, Value] = field(default_factory=dict)
-    _tables: dict[tuple[tuple[str, int], ...], Mapping[str, Value]] = field(default_factory=dict)
+    settled: dict[StageDecl, BoundSettings] = field(default_factory=dict)
+    bodies: Bodies = field(default_factory=Bodies)
+    _coerced: dict[tuple[Node, Field], Coerced] = field(default_factory=dict)
+    _values: dict[tuple[Span, str], Value] = field(default_factory=dict)
+    _merged: dict[tuple[Value, Value], Value] = field(default_factory=dict)
 
     def coerce(
         self,
@@ -123,29 +115,27 @@ class BoundValues:
         several: Several | None = None,
     ) -> Coerced:
         """A node as the value of a field; what is wrong with it is reported the first time."""
-        key = (id(node), id(declared))
+        key = (node, declared)
         known = self._coerced.get(key)
         if known is None:
             coercion = Coercion(sink, steps, several=several)
             json = coercion.field(node, declared, name)
-            value = None if isinstance(json, Failed) else Value(json, node.span)
-            known = self._coerced[key] = Coerced(value, coercion.spans, node)
+            value = None
+            if not isinstance(json, Failed):
+                # By its text: 1 and 1.0 are equal, and are written differently.
+                value = self._values.setdefault((node.span, repr(json)), Value(json, node.span))
+            known = self._coerced[key] = Coerced(value, coercion.spans)
         return known
 
     def merge(self, default: Value, own: Value) -> Value:
         """A group's default with what a stage sets of it."""
-        key = (id(default), id(own))
+        key = (default, own)
         known = self._merged.get(key)
         if known is None:
             assert isinstance(default.json, dict)
             assert isinstance(own.json, dict)
             known = self._merged[key] = Value({**default.json, **own.json}, own.span)
         return known
-
-    def table(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        """These values by name, as the mapping that the first stage got which set the same."""
-        key = tuple((name, id(value)) for name, value in values.items())
-        return self._tables.setdefault(key, values)
 
 
 # Defaults: the values under `defaults:` that stages take for keys which they do not set.

@@ -1,13 +1,17 @@
 """The IR: a Module of stages, environments, servers and prompts with names bound.
 
+A stage is an occurrence of a body: rounds and cells of a sweep repeat bodies under other names.
 Besides the classes: what a stage makes, where a setting was written, topological order, and what
 every pass may rely on in a module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+
+from functools import lru_cache
+from typing import TypeAlias
 
 from agentc.diagnostics.diagnostic import Origin, Span
 from agentc.ir.claim import Claim
@@ -18,44 +22,145 @@ from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A JSON value with the place it was written; `span` is None for a default."""
+    """A JSON value with the place it was written; `span` is None for a default. Hashed by identity:
+    the front end makes one of equal values from one place."""
 
     json: Json
     span: Span | None = None
 
 
+Inputs: TypeAlias = Mapping[str, tuple[str, ...]]
+"""By role, the ids of stages or jobs, in order."""
+PLACEHOLDER = "<input "
+"""How the placeholders of a body's inputs begin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Body:
+    """What a stage does, without its name and those of its inputs. The stages of several rounds
+    and cells have one body; `Bodies` makes equal ones one object, so that they are compared and
+    hashed by identity, and a pass works once for each.
+
+    `backend` is a full backend id (`trl.sft`) once chosen, `auto` before. `fields` holds what the
+    spec set (kind fields and, under their own names, the backend's `options:`); defaults are not
+    filled in. `uses` maps "environment", "server", "prompt" to entries of the module's tables, and
+    `named` are those that the spec names rather than the only entry of a section. `defaulted`
+    names, by dotted path, what came from the spec's `defaults:`: it was written for every stage
+    that has such a setting, so it is no error where the chosen backend has no use for it. `shape`
+    says by role which of the stage's `parents` its inputs are.
+    """
+
+    kind: str
+    backend: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    options: Mapping[str, Value] = field(default_factory=dict)
+    uses: Mapping[str, str] = field(default_factory=dict)
+    placement: Mapping[str, Value] = field(default_factory=dict)
+    defaulted: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
+    shape: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def slots(self) -> dict[str, tuple[str, ...]]:
+        """The inputs with a placeholder for each parent (`Stage.fill`)."""
+        return {role: tuple(map(_slot, places)) for role, places in self.shape.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """Interns bodies: values are compared by identity, all else by content."""
+
+    _known: dict[Hashable, Body] = field(default_factory=dict)
+
+    def of(self, body: Body) -> Body:
+        """The first body that was equal to this one."""
+        tables = (body.fields, body.options, body.placement, body.uses, body.shape)
+        content = (
+            *(body.kind, body.backend, body.defaulted, body.named),
+            *(tuple(table.items()) for table in tables),
+        )
+        return self._known.setdefault(content, body)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One unrolled stage.
+    """One unrolled stage: an occurrence of a body.
 
-    `id` is `sft`, or `eto.2.dpo` inside a repeat. `backend` is a full backend id (`trl.sft`) once
-    chosen, `auto` before. `inputs` maps a role to stage ids, in order. `uses` maps
-    "environment", "server", "prompt" to entries of the module's tables. `fields` holds what the
-    spec set (kind fields and, under their own names, the backend's `options:`); defaults are not
-    filled in. `spans` gives the place of each key by dotted path (`decode.temperature`,
-    `options.x`, `placement.gpus`; `data.0` is the first item of an input). `defaulted` names, by
-    dotted path, what came from the spec's `defaults:`: it was written for every stage that has
-    such a setting, so it is no error where the chosen backend has no use for it. In a sweep,
-    `base` is the id without the cell, and `cell` the swept params that the stage depends on.
+    `id` is `sft`, or `eto.2.dpo` inside a repeat. `inputs` maps a role to stage ids. `spans` gives
+    the place of each key by dotted path (`decode.temperature`, `options.x`, `placement.gpus`;
+    `data.0` is the first item of an input). In a sweep, `base` is the id without the cell, and
+    `cell` the swept params that the stage depends on.
     """
 
     id: str
-    kind: str
-    backend: str
-    fields: Mapping[str, Value]
-    options: Mapping[str, Value]
-    inputs: Mapping[str, tuple[str, ...]]
-    uses: Mapping[str, str]
+    body: Body
+    inputs: Inputs
     origin: Origin
     spans: Mapping[str, Span] = field(default_factory=dict)
     doc: str | None = None
-    placement: Mapping[str, Value] = field(default_factory=dict)
     round: int | None = None
-    defaulted: frozenset[str] = frozenset()
     base: str = ""
     cell: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.body.kind
+
+    @property
+    def backend(self) -> str:
+        return self.body.backend
+
+    @property
+    def fields(self) -> Mapping[str, Value]:
+        return self.body.fields
+
+    @property
+    def options(self) -> Mapping[str, Value]:
+        return self.body.options
+
+    @property
+    def uses(self) -> Mapping[str, str]:
+        return self.body.uses
+
+    @property
+    def placement(self) -> Mapping[str, Value]:
+        return self.body.placement
+
+    @property
+    def defaulted(self) -> frozenset[str]:
+        return self.body.defaulted
+
+    def parents(self) -> tuple[str, ...]:
+        """The stages among its inputs, each once."""
+        return tuple(dict.fromkeys(name for names in self.inputs.values() for name in names))
+
+    def fill(self, inputs: Inputs) -> dict[str, tuple[str, ...]]:
+        """Inputs made of the body's slots, with the ids of this stage's parents in their place."""
+        ids = {_slot(place): name for place, name in enumerate(self.parents())}
+        return {
+            role: tuple(ids.get(name, name) for name in names) for role, names in inputs.items()
+        }
+
+    def with_inputs(self, inputs: Inputs) -> Stage:
+        """The stage with other inputs, and a body of its own for them."""
+        return replace(self, inputs=inputs, body=replace(self.body, shape=shape_of(inputs)))
+
+
+def shape_of(inputs: Inputs) -> dict[str, tuple[int, ...]]:
+    """By role, the positions of inputs among the stages that they name, each of which counts
+    once."""
+    places: dict[str, int] = {}
+    return {
+        role: tuple(places.setdefault(name, len(places)) for name in names)
+        for role, names in inputs.items()
+    }
+
+
+@lru_cache(maxsize=1024)
+def _slot(place: int) -> str:
+    """No stage has such an id."""
+    return f"{PLACEHOLDER}{place}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +344,8 @@ def verify_module(module: Module) -> list[str]:
     for name, stage in module.stages.items():
         if stage.id != name:
             faults.append(f"stage {stage.id} is filed under {name}")
+        if stage.body.shape != shape_of(stage.inputs):
+            faults.append(f"the body of {name} does not have the shape of its inputs")
         kind = kind_named(stage.kind)
         if kind is None:
             faults.append(f"{name} is of the unknown kind {stage.kind}")

@@ -7,15 +7,14 @@ stage; a stage for which none could be found keeps its name and has been reporte
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 
 from agentc.backend_api import StageBackend
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.ir.module import Stage, stage_span
+from agentc.ir.module import Bodies, Body, Stage, stage_span
 from agentc.kinds import kind_named
 from agentc.passes.lowering.module_context import ModuleContext
-from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering, ground_of
+from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
 from agentc.passes.unit import BackendChoice, PassContext, Unit
 
 AUTO = "auto"
@@ -32,28 +31,28 @@ def choose_backends(unit: Unit, context: PassContext) -> Unit:
     lowering = ModuleContext(module, context.table, context.boundary, trial)
     stages: dict[str, Stage] = {}
     choices: list[BackendChoice] = []
-    alike: dict[Hashable, BackendChoice] = {}
+    known: dict[Body, tuple[BackendChoice, Body]] = {}
+    bodies = Bodies()
     for name, stage in module.stages.items():
-        ground = (stage.backend, ground_of(stage))
-        choice = alike.get(ground)
-        if choice is None:
-            choice, nameless = _choose(stage, lowering, context)
-            if nameless and choice is not None:
-                alike[ground] = choice
-        if choice is None:
-            stages[name] = stage
+        if stage.body in known:
+            choice, body = known[stage.body]
         else:
-            same = choice.stage == name
-            choices.append(choice if same else replace(choice, stage=name))
-            chosen = choice.backend
-            stages[name] = stage if stage.backend == chosen else replace(stage, backend=chosen)
+            made, of_body = _choose(stage, lowering, context)
+            if made is None:
+                stages[name] = stage
+                continue
+            choice, body = made, bodies.of(replace(stage.body, backend=made.backend))
+            if of_body:
+                known[stage.body] = made, body
+        choices.append(replace(choice, stage=name))
+        stages[name] = replace(stage, body=body)
     return replace(unit, module=replace(module, stages=stages), choices=tuple(choices))
 
 
 def _choose(
     stage: Stage, lowering: ModuleContext, context: PassContext
 ) -> tuple[BackendChoice | None, bool]:
-    """The choice, and whether it holds for equal stages under other names."""
+    """The choice, and whether it holds for every stage of the same body."""
     candidates = context.table.stage_backends(stage.kind)
     if stage.backend != AUTO:
         return _named(stage, candidates, context), True
@@ -82,7 +81,7 @@ def _choose(
             (attempt.backend.id, _why_not(attempt)) for attempt in attempts if attempt is not best
         ),
     )
-    return choice, all(attempt.name_independent for attempt in attempts)
+    return choice, not any(attempt.named for attempt in attempts)
 
 
 def _named(

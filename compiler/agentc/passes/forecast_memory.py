@@ -104,7 +104,7 @@ def _with_memory(
 def _together(memory: JobMemory, other: JobMemory, known: dict[Hashable, JobMemory]) -> JobMemory:
     """Two servers of one job, on GPUs of their own: what the fuller GPU holds, and the sum of the
     rest. The other's core is counted already, beside the job's program."""
-    key = (id(memory), id(other))
+    key = (memory, other)
     if key not in known:
         fuller = memory if memory.device >= other.device else other
         more = max(0, other.cores - 1)
@@ -133,8 +133,7 @@ def _of_job(memory: JobMemory, job: Job, known: dict[Hashable, JobMemory]) -> Jo
         each is not lease and each.draft.port not in ("none", "inside") and not each.server
         for each in job.leases
     )
-    # `stages` keeps the memories, so that their ids stay their own.
-    key = (id(memory), copies, beside)
+    key = (memory, copies, beside)
     if key not in known:
         cores = memory.cores * copies + beside if memory.cores else 0
         known[key] = replace(memory, mem_mb=memory.mem_mb * copies, cores=cores)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from agentc.backend_api import EnvironmentBackend
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
-from agentc.ir.module import Module, Stage, product_of, stage_span
+from agentc.ir.module import Body, Module, Stage, product_of, stage_span
 from agentc.kinds import JUDGE_KIND, KINDS, REPORT_KIND, kind_named
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, ArtifactType
 from agentc.kinds.field import Role
@@ -103,7 +103,7 @@ def without_misfits(module: Module, context: PassContext) -> Module:
                 for role, names in stage.inputs.items()
             }
             kept = {role: names for role, names in inputs.items() if names}
-            stages[stage.id] = replace(stage, inputs=kept)
+            stages[stage.id] = stage.with_inputs(kept)
             changed = True
     return replace(module, stages=stages) if changed else module
 
@@ -132,7 +132,7 @@ def _with_judge(module: Module) -> Module:
     others = {name: stage for name, stage in module.stages.items() if stage.kind != JUDGE_KIND}
     judge = _last(JUDGE_KIND, "claims", "What the paper says, held against the results.", module)
     measured = dict.fromkeys(name for claim in module.claims for name in claim.stages)
-    judge = replace(judge, inputs={"of": tuple(name for name in measured if name in others)})
+    judge = judge.with_inputs({"of": tuple(name for name in measured if name in others)})
     return replace(module, stages={**others, judge.id: judge})
 
 
@@ -144,7 +144,7 @@ def _with_report(module: Module, sink: Sink) -> Module:
         return module
     _warn_of_name(REPORT_KIND, module, sink)
     report = _last(REPORT_KIND, "report", "One page over the whole experiment.", module)
-    report = replace(report, inputs={name: (name,) for name in others})
+    report = report.with_inputs({name: (name,) for name in others})
     return replace(module, stages={**others, report.id: report})
 
 
@@ -166,12 +166,8 @@ def _last(kind: str, name: str, doc: str, module: Module) -> Stage:
     given = next((stage for stage in module.stages.values() if stage.kind == kind), None)
     return given or Stage(
         id=name if name not in module.stages else f"final_{name}",
-        kind=kind,
-        backend="auto",
-        fields={},
-        options={},
+        body=Body(kind=kind, backend="auto"),
         inputs={},
-        uses={},
         origin=module.origin or next(iter(module.stages.values())).origin,
         doc=doc,
     )

@@ -12,20 +12,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend
+from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
 from agentc.diagnostics.diagnostic import Origin, uses_of
 from agentc.ir.module import Module, Resource, Stage, ordered, stage_span
-from agentc.kinds.field import Json
-from agentc.passes.lowering.leases import (
-    PathEscape,
-    SharedLeases,
-    served_roles,
-    software_needed,
-)
+from agentc.passes.lowering.leases import PathEscape, served_roles, software_needed
 from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.reports import (
     report_defaults,
@@ -35,15 +29,14 @@ from agentc.passes.lowering.reports import (
 )
 from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
 from agentc.passes.lowering.software import read_locks, report_misfits, report_unused
-from agentc.passes.lowering.trial import LoweringTrial, SharedParts, attempt_lowering, inputs_of
+from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
 from agentc.passes.unit import PassContext, Unit
 from agentc.plan.job import (
     EnvLock,
     Job,
+    JobBody,
     Lease,
     Plan,
-    ResourceRequest,
-    Resources,
     SourcePlace,
 )
 from agentc.plan.keys import CanonicalTexts, job_key
@@ -174,68 +167,59 @@ class _Environments:
         return dict(sorted(self._locks.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Blueprint:
-    """What the jobs of one draft have in common, whatever their stages are called."""
-
-    draft: JobDraft
-    environment: str
-    identity: Mapping[str, Json]
-    leases: tuple[Lease, ...]
-    asked: Mapping[str, ResourceRequest]
-    resources: Resources
-
-
 class _Jobs:
-    """Makes jobs of drafts; stages that are equal have the same drafts (`attempt_lowering`)."""
+    """Makes jobs of drafts: once for each draft, then for each stage that it was lowered for."""
 
     def __init__(self, environments: _Environments) -> None:
         self._environments = environments
-        self._parts = SharedParts()
-        self._leases = SharedLeases()
-        self._blueprints: dict[int, tuple[JobDraft, _Blueprint]] = {}
+        self._leases: dict[LeaseDraft, Lease] = {}
+        self._made: dict[JobDraft, Job] = {}
 
     def of_stage(self, stage: Stage, drafts: tuple[JobDraft, ...]) -> Iterator[Job]:
         for draft in drafts:
-            known = self._blueprints.get(id(draft))
-            if known is None:  # holding the draft keeps its id its own
-                known = self._blueprints[id(draft)] = (draft, self._drawn(stage, draft, drafts))
-            blueprint = known[1]
+            if draft not in self._made:
+                self._made[draft] = self._job(stage, draft, drafts)
             inputs = {
                 role: tuple(_job_id(stage.id, i[1:]) if i.startswith(":") else i for i in ids)
-                for role, ids in inputs_of(draft, stage).items()
+                for role, ids in stage.fill(draft.inputs).items()
             }
             for served in served_roles(draft):  # perhaps of a server that the environment asks
                 if served not in inputs and served in stage.inputs:
                     inputs[served] = stage.inputs[served]
-            yield Job(
-                draft=replace(blueprint.draft, inputs=inputs),
+            yield replace(
+                self._made[draft],
                 id=_job_id(stage.id, draft.name),
                 stage=stage.id,
-                environment=blueprint.environment,
-                identity=blueprint.identity,
+                inputs=inputs,
                 origin=_place(stage.origin),
-                leases=blueprint.leases,
-                asked=blueprint.asked,
-                resources=blueprint.resources,
                 round=stage.round,
             )
 
-    def _drawn(self, stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -> _Blueprint:
-        parts, asked = self._parts, asked_of(stage, draft, drafts)
-        return _Blueprint(
-            draft=replace(
-                draft,
-                config=parts.value(draft.config),
-                placement=parts.value(job_placement(asked, draft)),
-                contract=parts.value(draft.contract),
-            ),
+    def _job(self, stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -> Job:
+        """The job of a stage, which all stages of its body have but for names and places."""
+        asked = asked_of(stage, draft, drafts)
+        body = JobBody(
+            draft=replace(draft, placement=job_placement(asked, draft)),
             environment=self._environments.name(draft.software),
-            identity=parts.identity(draft),
-            leases=self._leases.of(draft, self._environments.name),
+            identity={"settings": draft.view.identity(), "facts": dict(draft.extra_identity)},
             asked=asked,
-            resources=parts.resources(job_resources(stage, draft, drafts)),
         )
+        return Job(
+            body=body,
+            id=draft.name,
+            stage=stage.id,
+            inputs=draft.inputs,
+            origin=_place(stage.origin),
+            leases=tuple(map(self._lease, draft.leases)),
+            resources=job_resources(stage, draft, drafts),
+        )
+
+    def _lease(self, draft: LeaseDraft) -> Lease:
+        if draft not in self._leases:
+            software = draft.software
+            environment = None if software is None else self._environments.name(software)
+            self._leases[draft] = Lease(draft=draft, environment=environment)
+        return self._leases[draft]
 
 
 def _job_id(stage: str, name: str) -> str:

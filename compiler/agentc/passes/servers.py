@@ -65,7 +65,7 @@ def _whoever_asks(lease: Lease, identity: list[Json]) -> list[Json]:
 
 def _made_of(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> tuple[list[Json], str]:
     """What makes the server of a lease: its identity, and where it runs."""
-    identity = lease_identity(lease, job.draft.inputs, plan.environments, keys)
+    identity = lease_identity(lease, job.inputs, plan.environments, keys)
     draft = lease.draft
     placed = [list(draft.program), dict(draft.variables), dict(draft.secrets), draft.scope,
               draft.replicas, dict(draft.placement), draft.served_name]  # fmt: skip
@@ -78,7 +78,7 @@ def _made_of(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> tuple[
 
 def _server(key: str, job: Job, lease: Lease, names: dict[str, int]) -> Server:
     draft = lease.draft
-    model = None if draft.input is None else job.draft.inputs[draft.input][0]
+    model = None if draft.input is None else job.inputs[draft.input][0]
     name = f"server/{draft.entry}" + ("" if model is None else f".{model}")
     names[name] = names.get(name, 0) + 1
     return Server(
@@ -118,7 +118,7 @@ def fuse_servers(unit: Unit, context: PassContext) -> Unit:
     sessions: list[Session] = []
     names: dict[str, int] = {}
     for members in _groups(unit.plan):
-        served = members[0].draft.inputs[_served_role(members[0])][0]
+        served = members[0].inputs[_served_role(members[0])][0]
         names[served] = names.get(served, 0) + 1
         suffix = "" if names[served] == 1 else f".{names[served]}"
         sessions.append(
@@ -135,7 +135,7 @@ def _groups(plan: Plan) -> list[list[Job]]:
     keys = {job.id: job.key for job in plan.jobs}
     depths: dict[str, int] = {}
     servers: dict[str, tuple[str, str]] = {}
-    started: dict[int, str] = {}
+    started: dict[Lease, str] = {}
     texts = CanonicalTexts()
     seen: set[str] = set()
     groups: dict[tuple[tuple[str, str], int], list[Job]] = {}
@@ -144,10 +144,10 @@ def _groups(plan: Plan) -> list[list[Job]]:
         server = None
         own = lease is not None and lease.draft.port != "none" and not lease.server
         if lease is not None and own and lease.draft.input is not None:
-            if id(lease) not in started:  # the plan keeps its leases, so that ids stay their own
-                started[id(lease)] = _started(lease)
-            served = lease_text(lease, job.draft.inputs, plan.environments, keys, texts)
-            servers[job.id] = server = (served, started[id(lease)])
+            if lease not in started:
+                started[lease] = _started(lease)
+            served = lease_text(lease, job.inputs, plan.environments, keys, texts)
+            servers[job.id] = server = (served, started[lease])
         depths[job.id] = max(
             (depths[name] + (servers.get(name) != server or server is None)
              for name in job.parents()), default=1,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentc.backend_api import JobDraft, LeaseDraft
+from agentc.ir.module import Inputs
 from agentc.kinds.field import Json
 from agentc.runtime.software.lock_text import lock_digest
 
@@ -61,7 +62,7 @@ class ResourceRequest:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lease:
     """A server that a job needs while it runs: what its backend drafted, and where it is.
 
@@ -75,7 +76,7 @@ class Lease:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JobMemory:
     """What a job, or a shared server, is expected to need (`agentc.memory`). `device` is what each
     GPU holds at most, or each process where there are none, in bytes, and `parts` are its summands
@@ -105,31 +106,56 @@ class ModelSize:
     hidden: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One unit of work with one artifact: what its backend drafted, and what the compiler adds.
-    `key` is empty until `assign_keys` has run.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JobBody:
+    """What the jobs of stages with one body have in common, one object for all of them.
 
-    The draft's `inputs` are job ids, siblings included, and its `placement` holds what the spec
-    says of it as well. `identity` is `{"settings": ..., "facts": ...}`: semantic settings that
-    differ from their defaults, and what the backend added (prompt, environment). `asked` is what
-    the spec's `placement:` says of this job, by name; a profile may say otherwise
+    The draft's `placement` holds what the spec says of it as well; its `inputs` are not those of a
+    job. `identity` is `{"settings": ..., "facts": ...}`: semantic settings that differ from their
+    defaults, and what the backend added (prompt, environment). `asked` is what the spec's
+    `placement:` says of these jobs, by name; a profile may say otherwise
     (docs/design/placement.md).
     """
 
     draft: JobDraft
-    id: str
-    stage: str
     environment: str
     identity: Mapping[str, Json]
+    asked: Mapping[str, ResourceRequest] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One unit of work with one artifact: what its backend drafted, and what the compiler adds.
+    `key` is empty until `assign_keys` has run. `inputs` are job ids, siblings included.
+    """
+
+    body: JobBody
+    id: str
+    stage: str
+    inputs: Inputs
     origin: SourcePlace
     leases: tuple[Lease, ...] = ()
-    asked: Mapping[str, ResourceRequest] = field(default_factory=dict)
     resources: Resources = Resources()
     memory: JobMemory | None = None
     model_size: ModelSize | None = None
     round: int | None = None
     key: str = ""
+
+    @property
+    def draft(self) -> JobDraft:
+        return self.body.draft
+
+    @property
+    def environment(self) -> str:
+        return self.body.environment
+
+    @property
+    def identity(self) -> Mapping[str, Json]:
+        return self.body.identity
+
+    @property
+    def asked(self) -> Mapping[str, ResourceRequest]:
+        return self.body.asked
 
     @property
     def object(self) -> str:
@@ -138,7 +164,7 @@ class Job:
 
     def parents(self) -> tuple[str, ...]:
         """Ids of the jobs whose artifacts this one reads, each once, in role order."""
-        return tuple(dict.fromkeys(i for ids in self.draft.inputs.values() for i in ids))
+        return tuple(dict.fromkeys(i for ids in self.inputs.values() for i in ids))
 
     def lease(self, role: str) -> Lease | None:
         """The lease of that role, if any."""

@@ -14,8 +14,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agentc.backend_api import LeaseDraft
+from agentc.ir.module import Inputs
 from agentc.kinds.field import Json
-from agentc.plan.job import EnvLock, Job, Lease
+from agentc.plan.job import EnvLock, Job, JobBody, Lease
 
 SCALARS = frozenset({str, int, bool, type(None)})
 """Types whose values are plain JSON as they are."""
@@ -45,9 +47,9 @@ def canonical_list(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CanonicalTexts:
-    """Texts of objects that many jobs share, each made once. What was asked for must not change."""
+    """Texts of what many jobs share, each made once."""
 
-    _known: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _identities: dict[JobBody | LeaseDraft, str] = field(default_factory=dict)
     _words: dict[tuple[str | int | None, ...], str] = field(default_factory=dict)
 
     def items(self, *words: str | int | None) -> str:
@@ -56,12 +58,12 @@ class CanonicalTexts:
             self._words[words] = ",".join(map(canonical_text, words))
         return self._words[words]
 
-    def of(self, value: object) -> str:
-        """`canonical_text` of an object."""
-        known = self._known.get(id(value))
-        if known is None:  # holding the object keeps its id its own
-            known = self._known[id(value)] = (value, canonical_text(value))
-        return known[1]
+    def identity(self, owner: JobBody | LeaseDraft) -> str:
+        """`canonical_text` of what a body or a lease adds to keys."""
+        known = self._identities.get(owner)
+        if known is None:
+            known = self._identities[owner] = canonical_text(owner.identity)
+        return known
 
 
 def plain_json(
@@ -116,7 +118,7 @@ def job_key(
     are those of the jobs before, which share their identities."""
     texts = CanonicalTexts() if texts is None else texts
     draft = job.draft
-    inputs = {role: [producer_keys[i] for i in ids] for role, ids in draft.inputs.items() if ids}
+    inputs = {role: [producer_keys[i] for i in ids] for role, ids in job.inputs.items() if ids}
     lock = environments[job.environment].sha256
     leases = sorted(job.leases, key=lambda lease: lease.draft.role)
     return _digest_of_text(
@@ -124,10 +126,10 @@ def job_key(
             [
                 texts.items("agentc-key", KEY_VERSION, draft.kind, draft.backend, draft.version),
                 texts.items(lock),
-                texts.of(job.identity),
+                texts.identity(job.body),
                 text_of_keys(inputs),
                 canonical_list(
-                    lease_text(lease, draft.inputs, environments, producer_keys, texts)
+                    lease_text(lease, job.inputs, environments, producer_keys, texts)
                     for lease in leases
                 ),
             ]
@@ -137,20 +139,20 @@ def job_key(
 
 def lease_text(
     lease: Lease,
-    inputs: Mapping[str, tuple[str, ...]],
+    inputs: Inputs,
     environments: Mapping[str, EnvLock],
     producer_keys: Mapping[str, str],
     texts: CanonicalTexts,
 ) -> str:
     """The canonical text of `lease_identity`."""
     head, served = _server_of(lease, inputs, environments, producer_keys)
-    settings = texts.of(lease.draft.identity)
+    settings = texts.identity(lease.draft)
     return canonical_list([texts.items(*head), settings, text_of_keys(served)])
 
 
 def lease_identity(
     lease: Lease,
-    inputs: Mapping[str, tuple[str, ...]],
+    inputs: Inputs,
     environments: Mapping[str, EnvLock],
     producer_keys: Mapping[str, str],
 ) -> list[Json]:
@@ -162,7 +164,7 @@ def lease_identity(
 
 def _server_of(
     lease: Lease,
-    inputs: Mapping[str, tuple[str, ...]],
+    inputs: Inputs,
     environments: Mapping[str, EnvLock],
     producer_keys: Mapping[str, str],
 ) -> tuple[tuple[str | int | None, ...], list[str] | None]:

@@ -12,6 +12,7 @@ from agentc.collection import paused_collection
 from agentc.kinds.field import Json
 from agentc.plan.job import (
     Job,
+    JobBody,
     JobMemory,
     Lease,
     ModelSize,
@@ -56,9 +57,8 @@ def plan_document(plan: Plan) -> dict[str, Json]:
 
 
 def _job(job: Job, objects: Mapping[str, str], records: _Records) -> dict[str, Json]:
-    inputs = job.draft.inputs.items()
     written = records.of(job)
-    written["inputs"] = {role: [objects[i] for i in ids] for role, ids in inputs}
+    written["inputs"] = {role: [objects[i] for i in ids] for role, ids in job.inputs.items()}
     return written
 
 
@@ -87,7 +87,8 @@ _LAYOUTS: Mapping[type, _Layout] = {
         unwritten=("name", "software", "view", "inputs", "leases", "extra_identity"),
         filled=("secrets", "local", "expected"),
     ),
-    Job: _layout(Job, filled=("memory", "model_size")),
+    JobBody: _layout(JobBody),
+    Job: _layout(Job, unwritten=("inputs",), filled=("memory", "model_size")),
     ModelSize: _layout(ModelSize, filled=("layers", "hidden")),
     JobMemory: _layout(JobMemory, filled=("staging", "card", "room")),
     LeaseDraft: _layout(
@@ -116,18 +117,24 @@ _LAYOUTS: Mapping[type, _Layout] = {
 }
 
 
+_INLINE = frozenset({"body", "draft"})
+"""Fields whose own fields are written among those of what holds them."""
+_SHARED = frozenset({JobBody, JobDraft, JobMemory, Lease, LeaseDraft, Resources})
+"""What many jobs have one object of."""
+
+
 def record(value: object) -> dict[str, Json]:
-    """An object of the plan's model as plain JSON, field by field, a draft among the fields of
-    what holds it. Raises TypeError for anything else."""
+    """An object of the plan's model as plain JSON, field by field. Raises TypeError for anything
+    else."""
     return _Records().of(value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """Records of objects with parts in common: each part is written once, and is the same object
-    in all of them."""
+    """Records of objects with parts in common: a shared part is written once, and is the same
+    object in all of them."""
 
-    _known: dict[int, tuple[object, Json]] = field(default_factory=dict)
+    _known: dict[object, dict[str, Json]] = field(default_factory=dict)
 
     def of(self, value: object) -> dict[str, Json]:
         """The record of one object, whose fields are parts."""
@@ -137,8 +144,8 @@ class _Records:
         written: dict[str, Json] = {}
         for name in layout.fields:
             item = getattr(value, name)
-            if name == "draft":
-                written |= self.of(item)
+            if name in _INLINE:
+                written |= self._shared(item)
             elif item or name not in layout.filled:
                 written[name] = self._plain(item)
         return written
@@ -147,14 +154,17 @@ class _Records:
         kind = type(item)
         if kind in SCALARS:
             return item  # type: ignore[return-value]
-        if kind is tuple:  # each job has its own, but what stands in it may be shared
+        if kind is tuple:
             return [self._plain(each) for each in item]  # type: ignore[attr-defined]
-        known = self._known.get(id(item))
-        if known is None:  # holding the part keeps its id its own
-            own = kind in _LAYOUTS
-            written = self.of(item) if own else plain_json(item, otherwise=self.of)
-            known = self._known[id(item)] = (item, written)
-        return known[1]
+        if kind in _SHARED:
+            return self._shared(item)
+        return self.of(item) if kind in _LAYOUTS else plain_json(item, otherwise=self.of)
+
+    def _shared(self, item: object) -> dict[str, Json]:
+        known = self._known.get(item)
+        if known is None:
+            known = self._known[item] = self.of(item)
+        return known
 
 
 def read_document(text: str) -> dict[str, Json]:

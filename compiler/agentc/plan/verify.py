@@ -31,7 +31,7 @@ def verify_plan(plan: Plan) -> list[str]:
         faults += [
             f"the {lease.draft.role} lease of {job.id} serves the unknown role {lease.draft.input}"
             for lease in job.leases
-            if lease.draft.input is not None and lease.draft.input not in job.draft.inputs
+            if lease.draft.input is not None and lease.draft.input not in job.inputs
         ]
         if len({lease.draft.role for lease in job.leases}) != len(job.leases):
             faults.append(f"{job.id} has two leases of one role")

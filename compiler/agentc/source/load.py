@@ -203,7 +203,7 @@ class _Reader:
     sink: Sink
     limits: ReadLimits
     anchors: dict[str, Node | None] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
+    sizes: dict[Node, int] = field(default_factory=dict)
     stack: list[_Frame] = field(default_factory=list)
     root: Node | None = None
     aliases: int = 0
@@ -268,7 +268,7 @@ class _Reader:
         node = self.anchors[event.anchor]
         if node is None:
             self._stop("AGC109", f"`*{event.anchor}` stands inside what it repeats", event)
-        self._add(node, self.sizes.get(id(node), 1), None, self._span(event))
+        self._add(node, self.sizes.get(node, 1), None, self._span(event))
 
     def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         self._refuse_tag(event, allowed=())
@@ -295,7 +295,7 @@ class _Reader:
             node = Mapping(tuple(frame.entries), span, frame.partial)
         else:
             node = Sequence(tuple(frame.items), span)
-        self.sizes[id(node)] = frame.size
+        self.sizes[node] = frame.size
         self._add(node, frame.size, frame.anchor)
 
     def _add(self, node: Node, size: int, anchor: str | None, place: Span | None = None) -> None:

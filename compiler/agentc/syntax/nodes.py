@@ -42,7 +42,7 @@ class PromptDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageDecl:
     """A stage, or a model (a stage of kind `model`). `kind` is None when the spec names none that
     exists; then nothing else of the stage was read, and references to it are not errors."""

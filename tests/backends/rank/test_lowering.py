@@ -66,7 +66,7 @@ def test_what_the_sampler_recorded_needs_no_job(tmp_path: Path) -> None:
     jobs, errors = compiled(tmp_path, "    privileged: hidden\n    reference_context: sampler\n")
     assert errors == []
     assert [name for name, job in jobs.items() if job.stage == "ranked"] == ["ranked"]
-    assert "scores" not in jobs["ranked"].draft.inputs
+    assert "scores" not in jobs["ranked"].inputs
 
 
 def test_the_published_span_is_the_critics_side_only(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_the_published_span_is_the_critics_side_only(tmp_path: Path) -> None:
 def test_a_reference_behind_hidden_texts_has_the_critic_s_words(tmp_path: Path) -> None:
     jobs, errors = compiled(tmp_path, RANKED + "    reference_context: privileged\n")
     assert errors == []
-    assert set(jobs["ranked:reference"].draft.inputs) == {
+    assert set(jobs["ranked:reference"].inputs) == {
         "candidates", "reference", "critic", "privileged",
     }  # fmt: skip
 

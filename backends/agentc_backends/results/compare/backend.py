@@ -11,8 +11,8 @@ from agentc_backends.software import LIGHT
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """One job. Rows bear the names of the stages, which therefore belong to the key."""
     view = stage.scoped()
-    compared = stage.inputs["of"]
-    baseline = stage.inputs.get("baseline", ())
+    compared = context.input_names(stage, "of")
+    baseline = context.input_names(stage, "baseline")
     names: list[Json] = list(compared)
     baseline_name = baseline[0] if baseline else compared[0]
     config: dict[str, Json] = {
@@ -23,9 +23,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     # At its default it stands in no plan, as before there was such a setting.
     if view.flag("wins"):
         config["wins"] = True
-    inputs = {"of": compared}
-    if baseline:
-        inputs["baseline"] = baseline
+    inputs = {role: stage.inputs[role] for role in ("of", "baseline") if stage.inputs.get(role)}
     return (
         JobDraft(
             kind="compare",

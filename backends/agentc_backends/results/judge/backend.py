@@ -16,7 +16,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     view = stage.scoped()
     stated = context.claims()
     claims: list[Json] = [dict(claim) for claim in stated]
-    judged: list[Json] = list(stage.inputs.get("of", ()))
+    judged: list[Json] = list(context.input_names(stage, "of"))
     scale = context.experiment().get("scale")
     reduced = None if scale == PAPERS_OWN else scale
     facts: dict[str, Json] = {"claims": claims, "stages": judged}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from agentc.backend_api.view import SettingTable
 from agentc.diagnostics.codes.code import Code
 from agentc.diagnostics.suggest import listed
-from agentc.ir.module import Stage
+from agentc.ir.module import Body, Stage
 from agentc.kinds.artifacts import METRICS
 from agentc.kinds.interaction import PrefixSettings
 from agentc.kinds.table import ACTING, MODEL_MAKERS, kinds_where, makers
@@ -185,14 +185,14 @@ def same_protocol(subject: StageContext) -> Iterator[Finding]:
 
 
 def _protocols(subject: StageContext, compared: list[Settings]) -> dict[str, dict[str, str]]:
-    """By name. Evaluations with the same values and the same surroundings have one protocol."""
-    alike: dict[Hashable, dict[str, str]] = {}
+    """By name. Evaluations with the same body have one protocol."""
+    protocols: dict[Body, dict[str, str]] = {}
     found: dict[str, dict[str, str]] = {}
     for each in compared:
-        ground = (each.sameness, tuple(_stage(each).uses.items()))
-        if ground not in alike:
-            alike[ground] = _protocol(subject, each)
-        found[each.name] = alike[ground]
+        body = _stage(each).body
+        if body not in protocols:
+            protocols[body] = _protocol(subject, each)
+        found[each.name] = protocols[body]
     return found
 
 

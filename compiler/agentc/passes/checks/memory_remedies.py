@@ -36,18 +36,18 @@ def _changed(stage: Stage, backend: StageBackend, changes: Mapping[str, Json]) -
         if name.startswith(_PLACEMENT)
     }
     settings = {n: Value(v) for n, v in changes.items() if not n.startswith(_PLACEMENT)}
-    return replace(
-        stage,
+    body = replace(
+        stage.body,
         backend=backend.id,
         fields={**stage.fields, **{n: v for n, v in settings.items() if n not in options}},
         options={**stage.options, **{n: v for n, v in settings.items() if n in options}},
         placement={**stage.placement, **placement},
     )
+    return replace(stage, body=body)
 
 
 def _complaints(subject: StageContext, backend: StageBackend, stage: Stage) -> frozenset[str]:
     """What the backend does not honour of the stage, by its settings' paths."""
-    # Of its own each time: a context takes mappings of a module for the ones that it has seen.
     context = ModuleContext(subject.module, subject.table, subject.boundary)
     trial = attempt_lowering(stage, backend, context)
     refused = (refusal.path or refusal.reason for refusal in trial.refusals)

@@ -60,8 +60,8 @@ class ModelHolder:
     def ground(self) -> Hashable:
         """What the need rests on: equal for holders that need the same."""
         entry = self.place.entry
-        placed = id(entry.placement) if isinstance(entry, Stage) else self.place.sameness
-        settings = (self.backend.id, self.settings.sameness, placed)
+        placed = tuple(entry.placement.items()) if isinstance(entry, Stage) else self.place
+        settings = (self.backend.id, self.settings.owner, placed)
         compared = (self.compared, self.reference)
         return (*settings, self.model, *compared, tuple(self.changes.items()))
 

@@ -6,7 +6,7 @@ asks for several values of each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar, cast
@@ -19,7 +19,7 @@ from agentc.backend_api import (
     StageBackend,
 )
 from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
-from agentc.ir.module import Module, Prompt, Resource, Stage, stage_span
+from agentc.ir.module import Body, Module, Prompt, Resource, Stage, stage_span
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.passes.checks.model_folders import LocalModel, read_model_folders
@@ -43,7 +43,7 @@ class Settings:
         *tables: SettingTable,
         asked: dict[str, Json] | None = None,
     ) -> None:
-        """`asked` is what was looked up for entries with the same values under these tables."""
+        """`asked` is what was looked up for stages of the same body under these tables."""
         self.entry = entry
         self._tables = tables
         self._asked: dict[str, Json] = {} if asked is None else asked
@@ -55,9 +55,9 @@ class Settings:
         return self.entry.id if isinstance(self.entry, Stage) else self.entry.name
 
     @property
-    def sameness(self) -> int:
-        """Equal where settings are known to have the same values, whatever their entries."""
-        return id(self._asked)
+    def owner(self) -> Body | Settings:
+        """What has these values: the body of a stage, or the settings of a resource themselves."""
+        return self.entry.body if isinstance(self.entry, Stage) else self
 
     def get(self, path: str) -> Json:
         asked = self._asked
@@ -242,12 +242,11 @@ def subjects_of(module: Module, table: BackendTable, boundary: Boundary) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Readings:
-    """Makes settings of stages: one table for each backend, one look-up for stages that hold the
-    same values, as those of many rounds do."""
+    """Makes settings of stages: one table for each backend, one look-up for each body."""
 
     backends: BackendTable
     options: dict[str, SettingTable] = field(default_factory=dict)
-    asked: dict[Hashable, dict[str, Json]] = field(default_factory=dict)
+    asked: dict[Body, dict[str, Json]] = field(default_factory=dict)
 
     def settings(self, stage: Stage) -> Settings:
         """Effective values of a stage: kind fields and backend options."""
@@ -255,9 +254,7 @@ class _Readings:
             backend = self.backends.backends.get(stage.backend)
             found = backend.options if isinstance(backend, StageBackend) else ()
             self.options[stage.backend] = SettingTable(found)
-        # The module keeps the mappings, so that their ids stay their own.
-        held = tuple(map(id, (stage.fields, stage.options, stage.placement)))
-        asked = self.asked.setdefault((stage.kind, stage.backend, held), {})
+        asked = self.asked.setdefault(stage.body, {})
         return Settings(stage, _of_kind(stage.kind), self.options[stage.backend], asked=asked)
 
 

@@ -6,8 +6,7 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, is_
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agentc.backend_api import (
@@ -28,14 +27,9 @@ from agentc.kinds.field import Json
 from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
 from agentc.passes.lowering.simulator_servers import needless, undeclared_needs, wrongly_asked
-from agentc.plan.job import Lease
 from agentc.runtime.machine.hardware import DeviceTaker
 from agentc.source.files import OutsideError
 from agentc.source.text_checks import strip_forbidden
-
-_FIELDS = tuple(each.name for each in fields(LeaseDraft))
-_PARTS = attrgetter(*_FIELDS)
-_HELD = attrgetter(*(name for name in _FIELDS if name != "software"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +44,7 @@ class MissingResourceError(Exception):
     """A stage lacks an environment or server; an earlier pass has said so already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResourceAttempt:
     """What an environment or server backend made of its entry in the spec; of an environment's,
     the declaration that holds under the entry's settings."""
@@ -66,7 +60,8 @@ class ResourceAttempt:
 
 class ModuleLeases:
     """The leases that lowerings of a module's stages ask for (`LowerContext`), of which `stage` is
-    the one at hand. `asked` records which of environment and server its lowering asked for.
+    the one at hand. `asked` records which of environment and server its lowering asked for, `named`
+    whether it asked what its inputs are called.
     """
 
     def __init__(
@@ -76,11 +71,21 @@ class ModuleLeases:
         self._table = table
         self._files = files
         self._attempts: dict[tuple[str, str, Allocation], ResourceAttempt | None] = {}
-        self._serving: dict[tuple[int, str, LeaseRole], LeaseDraft] = {}
-        self._inside: dict[int, LeaseDraft] = {}
-        self._seen: dict[int, object] = {}
+        self._serving: dict[tuple[ResourceAttempt, str, LeaseRole], LeaseDraft] = {}
+        self._inside: dict[LeaseDraft, LeaseDraft] = {}
         self.asked: set[str] = set()
+        self.named = False
         self.stage: Stage | None = None
+
+    def begin(self, stage: Stage) -> None:
+        """The lowering of another stage begins."""
+        self.stage = stage
+        self.asked.clear()
+        self.named = False
+
+    def input_names(self, stage: StageView, role: str) -> tuple[str, ...]:
+        self.named = True
+        return () if self.stage is None else self.stage.inputs.get(role, ())
 
     def environment_lease(self, stage: StageView) -> LeaseDraft:
         attempt = self._used("environment")
@@ -100,8 +105,7 @@ class ModuleLeases:
                 "rollout or evaluate, or another environment",
             )
         if opens_in(lease, inside_of):
-            # Leases are kept as long as their attempts are, so that their ids stay their own.
-            return (self._inside.setdefault(id(lease), replace(lease, port="inside")),)
+            return (self._inside.setdefault(lease, replace(lease, port="inside")),)
         name = "" if self.stage is None else self.stage.uses.get("environment", "")
         entry = self._entries["environment"].get(name)
         found = [lease]
@@ -141,7 +145,7 @@ class ModuleLeases:
     ) -> LeaseDraft:
         if attempt is None or attempt.lease is None:
             raise MissingResourceError("server")
-        key = (id(attempt), checkpoint_role, role)  # attempts are kept as long as this context
+        key = (attempt, checkpoint_role, role)
         if key not in self._serving:
             # A remote endpoint serves what it serves.
             served = None if attempt.lease.port == "none" else checkpoint_role
@@ -167,14 +171,6 @@ class ModuleLeases:
             self._attempts[key] = attempt
         return self._attempts[key]
 
-    def look_through(self, drafts: tuple[JobDraft, ...]) -> None:
-        """Look at all that the leases of drafts hold, so that ids handed on there count."""
-        for lease in (each for draft in drafts for each in draft.leases):
-            for value in _HELD(lease):
-                if id(value) not in self._seen:  # holding it keeps its id its own
-                    self._seen[id(value)] = value
-                    repr(value)
-
     def _used(self, section: str) -> ResourceAttempt | None:
         self.asked.add(section)
         name = None if self.stage is None else self.stage.uses.get(section)
@@ -184,30 +180,6 @@ class ModuleLeases:
 
     def _allocation(self) -> Allocation:
         return ONE_NODE if self.stage is None else allocation_of(plain(self.stage.placement))
-
-
-@dataclass(frozen=True, slots=True)
-class SharedLeases:
-    """The leases of a plan: equal ones are one object."""
-
-    _known: dict[tuple[str, ...], list[Lease]] = field(default_factory=dict)
-
-    def of(self, draft: JobDraft, named: Callable[[SoftwareEnvironment], str]) -> tuple[Lease, ...]:
-        """The leases of a job as a plan has them; `named` is what it calls their software."""
-        return tuple(
-            self._lease(each, None if each.software is None else named(each.software))
-            for each in draft.leases
-        )
-
-    def _lease(self, draft: LeaseDraft, environment: str | None) -> Lease:
-        alike = self._known.setdefault((draft.role, draft.backend, draft.entry, draft.port), [])
-        for known in alike:
-            if known.environment == environment and all(
-                map(is_, _PARTS(known.draft), _PARTS(draft))
-            ):
-                return known
-        alike.append(Lease(draft=draft, environment=environment))
-        return alike[-1]
 
 
 def attempt_resource(

@@ -3,14 +3,14 @@ files and claims."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.backend_api import BackendTable, StageBackend, StageView
 from agentc.backend_api.view import Lookups, Setting, given_paths, unused_paths
-from agentc.ir.module import Module, Prompt, Stage
+from agentc.ir.module import Body, Module, Prompt
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
 from agentc.lock.references import OutsideReferences
@@ -29,8 +29,7 @@ _MOST_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class GivenValues:
-    """What stages set that hold the same values, with what their views have looked up; `paths` are
-    those of the leaves."""
+    """What a body sets, with what views of it have looked up; `paths` are those of the leaves."""
 
     values: Mapping[str, Json]
     paths: tuple[str, ...]
@@ -38,7 +37,7 @@ class GivenValues:
 
 
 class ModuleContext(ModuleLeases):
-    """The LowerContext of a module. `tried` keeps what came of the lowering of equal stages
+    """The LowerContext of a module. `tried` keeps what came of the lowering of bodies on backends
     (`trial.py`)."""
 
     def __init__(
@@ -53,9 +52,9 @@ class ModuleContext(ModuleLeases):
         self._boundary = boundary
         self._unused: dict[tuple[str, str], Mapping[str, str]] = {}
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
-        self._given: dict[tuple[str, str, int, int], GivenValues] = {}
+        self._given: dict[tuple[Body, str], GivenValues] = {}
         self._references = OutsideReferences() if references is None else references
-        self.tried: dict[Hashable, LoweringTrial] = {}
+        self.tried: dict[tuple[Body, str], LoweringTrial] = {}
 
     def prompt(self, stage: StageView) -> Prompt | None:
         self.asked.add("prompt")
@@ -116,19 +115,17 @@ class ModuleContext(ModuleLeases):
             self._unused[name] = unused_paths(self.fields_of(backend)[0], backend.unused)
         return self._unused[name]
 
-    def given(self, stage: Stage, backend: StageBackend) -> GivenValues:
-        """What a stage sets for a backend; the same object for stages that hold the same values,
-        as those of many rounds do."""
-        # The module keeps the mappings, so that their ids stay their own.
-        key = (stage.kind, backend.id, id(stage.fields), id(stage.options))
+    def given(self, body: Body, backend: StageBackend) -> GivenValues:
+        """What a body sets for a backend."""
+        key = (body, backend.id)
         if key not in self._given:
-            values = stage_values(stage)
+            values = stage_values(body)
             paths = tuple(given_paths(self.fields_of(backend)[0], values))
             self._given[key] = GivenValues(values, paths, Lookups())
         return self._given[key]
 
 
-def stage_values(stage: Stage) -> dict[str, Json]:
+def stage_values(body: Body) -> dict[str, Json]:
     """What the spec sets: kind fields and backend options in one mapping."""
-    both = (*stage.fields.items(), *stage.options.items())
+    both = (*body.fields.items(), *body.options.items())
     return {name: value.json for name, value in both}

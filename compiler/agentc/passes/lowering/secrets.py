@@ -16,7 +16,7 @@ from agentc.backend_api import (
 )
 from agentc.diagnostics.diagnostic import Span
 from agentc.diagnostics.sink import Sink
-from agentc.ir.module import Module, Value
+from agentc.ir.module import Body, Module, Value
 from agentc.kinds import kind_named
 from agentc.kinds.field import SECRET, Field, is_secret
 from agentc.runtime.software.environment import trouble_of_secret
@@ -102,16 +102,11 @@ def _of_resources(module: Module, table: BackendTable) -> Iterator[SecretUse]:
 
 
 def _of_stages(module: Module, table: BackendTable) -> Iterator[SecretUse]:
+    secrets: dict[Body, tuple[tuple[str, str], ...]] = {}
     for stage in module.stages.values():
-        kind, backend = kind_named(stage.kind), table.backends.get(stage.backend)
-        fields = () if kind is None else kind.fields
-        options = backend.options if isinstance(backend, StageBackend) else ()
-        found = [(each, stage.fields.get(each)) for each in _secret_settings(fields)]
-        found += [(each, stage.options.get(each)) for each in _secret_settings(options)]
-        for setting, value in found:
-            name = _referred(value)
-            if name is None:
-                continue
+        if stage.body not in secrets:
+            secrets[stage.body] = tuple(_secrets_of(stage.body, table))
+        for setting, name in secrets[stage.body]:
             yield SecretUse(
                 name=name,
                 setting=setting,
@@ -120,6 +115,18 @@ def _of_stages(module: Module, table: BackendTable) -> Iterator[SecretUse]:
                 of_stage=True,
                 span=stage.spans.get(setting, stage.spans.get(f"options.{setting}")),
             )
+
+
+def _secrets_of(body: Body, table: BackendTable) -> Iterator[tuple[str, str]]:
+    """The settings of a body that refer to secrets, with the names of these."""
+    kind, backend = kind_named(body.kind), table.backends.get(body.backend)
+    fields = () if kind is None else kind.fields
+    options = backend.options if isinstance(backend, StageBackend) else ()
+    for declared, values in ((fields, body.fields), (options, body.options)):
+        for setting in _secret_settings(declared):
+            name = _referred(values.get(setting))
+            if name is not None:
+                yield setting, name
 
 
 def _secret_settings(fields: tuple[Field, ...]) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def test_leases_of_pages_that_are_scored(tmp_path: Path) -> None:
     assert set(leases) == {"policy", "environment", "scorer"}
     assert leases["environment"].needs == ("scorer",)
     assert (leases["scorer"].input, leases["scorer"].identity_check) == ("scorer", "features")
-    assert job.draft.inputs["scorer"] == ("clip",)
+    assert job.inputs["scorer"] == ("clip",)
     measured = plan.by_id()["tried"].draft.config
     assert measured["reward_name"] == "cosine"
 
