@@ -137,8 +137,9 @@ def test_the_claim_is_part_of_the_verdicts_key(tmp_path: Path) -> None:
 def test_a_judge_of_the_spec_sets_how_claims_are_judged(tmp_path: Path) -> None:
     text = SPEC + "  verdicts: {kind: judge, confidence: 0.99}\n" + CLAIMS
     plan = plan_of(tmp_path, text)
-    draft = plan.by_id()["verdicts"].draft
-    assert (draft.config["confidence"], draft.inputs["of"]) == (0.99, ("rounds.2.scores", "before"))
+    judge = plan.by_id()["verdicts"]
+    assert judge.draft.config["confidence"] == 0.99
+    assert judge.inputs["of"] == ("rounds.2.scores", "before")
     assert [each.draft.kind for each in plan.jobs].count("judge") == 1
 
 
@@ -269,7 +270,7 @@ def test_a_sweep_has_a_claim_for_each_cell_or_one_over_its_runs(tmp_path: Path) 
     assert claims["all"].runs == tuple((f"after@seed={n}", "before") for n in range(3))
     assert (claims["all"].stage, claims["all"].difference_from) == ("after", "before")
     assert (claims["fixed"].stage, claims["fixed"].runs) == ("before", ())
-    judge = plan_of(tmp_path, SWEPT).by_id()["claims"].draft
+    judge = plan_of(tmp_path, SWEPT).by_id()["claims"]
     assert set(judge.inputs["of"]) == {
         "after@seed=0",
         "after@seed=1",
@@ -361,7 +362,7 @@ def test_a_claim_about_curves_is_bound_to_runs_and_is_of_a_side(tmp_path: Path) 
     assert (share.reach, share.metric, share.relation) == (5, "trajectories_to", "below")
     assert share.record()["reach"] == 5
     assert "bounds" not in share.record(), "what is counted has none"
-    judge = plan_of(tmp_path, CURVES).by_id()["claims"].draft
+    judge = plan_of(tmp_path, CURVES).by_id()["claims"]
     assert len(judge.inputs["of"]) == 6
     assert claims["alone@seed=1"].stages == ("archer@seed=1",)
 

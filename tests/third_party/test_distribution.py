@@ -182,6 +182,10 @@ BROKEN = {
         "backend.py", 'inputs={"rollouts": rollouts}', "inputs={}",
         "no job takes the input rollouts",
     ),
+    "placeholder told": (
+        "backend.py", '"margin": view', '"of": [*rollouts], "margin": view',
+        "a job holds what its view has for an input",
+    ),
     "wrong product": (
         "backend.py", "produces=PREFERENCE_PAIRS.name", 'produces="Pears"',
         "the last job produces Pears",

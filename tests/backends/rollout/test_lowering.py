@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -115,8 +115,9 @@ def test_an_evaluation_rolls_out_as_an_equal_rollout_stage_does() -> None:
     }
     _, (rollout,) = lowered(ROLLOUT, **settings)
     _, (inner, metrics) = lowered(EVALUATE, **settings, confidence=0.9)
-    for field in ("kind", "backend", "version", "config", "inputs", "leases", "extra_identity"):
+    for field in ("kind", "backend", "version", "config", "inputs", "extra_identity"):
         assert getattr(inner, field) == getattr(rollout, field), field
+    assert list(map(asdict, inner.leases)) == list(map(asdict, rollout.leases))
     assert inner.view.identity() == rollout.view.identity()
     assert "confidence" not in inner.view.identity()
     assert metrics.view.identity() == {"confidence": 0.9}

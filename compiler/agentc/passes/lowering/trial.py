@@ -17,7 +17,6 @@ from agentc.passes.lowering.leases import MissingResourceError, PathEscape, path
 from agentc.passes.lowering.module_context import ModuleContext
 from agentc.source.files import OutsideError
 
-
 _KINDS = {kind.name: kind for kind in KINDS}
 
 
