@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import get_args
 
@@ -71,7 +71,7 @@ def test_a_server_is_leased_as_the_role_that_a_stage_needs(tmp_path: Path) -> No
     job = plan_of(tmp_path, with_second(load_backends())).by_id()["a"]
     found = {lease.draft.role: lease.draft for lease in job.leases}
     assert set(found) == {"policy", "environment", "simulator"}
-    assert found["simulator"] == replace(found["policy"], role="simulator")
+    assert asdict(found["simulator"]) == {**asdict(found["policy"]), "role": "simulator"}
     assert job.resources.cpus == 2
 
 

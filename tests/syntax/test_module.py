@@ -324,7 +324,7 @@ def test_a_broken_stage_does_not_make_its_users_wrong(read_text: Read) -> None:
 def test_reading_twice_gives_the_same(read_text: Read) -> None:
     first = module(read_text, HEAD + STAGES)
     second = module(read_text, HEAD + STAGES)
-    assert first == second
+    assert dataclasses.asdict(first) == dataclasses.asdict(second)
 
 
 @pytest.mark.parametrize("spec", ["quickstart.yaml", "eto/textcraft.yaml"])

@@ -44,7 +44,7 @@ class Piece:
     traits: Traits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
     """`rows` are worked through (data, episodes, inputs); `turns` and `replied` are replies and
     their tokens over all episodes, `context` the tokens before a reply on average; `tokens` go

@@ -196,7 +196,7 @@ class Estimator:
         times: dict[Hashable, tuple[Quantity, int]],
     ) -> Estimate:
         # Jobs that are alike and have equal inputs have one workload, which the forecaster keeps.
-        ground = (subject.likeness, id(work))
+        ground = (subject.likeness, work)
         if subject.likeness is None or ground not in times:
             times[ground] = self.time(subject, work)
         seconds, like = times[ground]

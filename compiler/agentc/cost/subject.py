@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
 from agentc.cost.hardware import ComputeProfile, cpu_machine, gpu_machine, machine_of
 from agentc.kinds import kind_named
@@ -107,10 +109,13 @@ class JobProfile:
 
 @dataclass(frozen=True, slots=True)
 class Likenesses:
-    """Tells which jobs of one document cost the same, their inputs aside. A seed costs nothing."""
+    """Tells which jobs of one document cost the same, their inputs aside. A seed costs nothing.
 
-    _told: dict[int, str] = field(default_factory=dict)
-    _servers: dict[int, ServerProfile] = field(default_factory=dict)
+    Jobs repeat the parts of a few bodies, so what is made of a part is kept by its JSON.
+    """
+
+    _texts: dict[bytes, str] = field(default_factory=dict)
+    _servers: dict[bytes, ServerProfile] = field(default_factory=dict)
 
     def of(self, job: Mapping[str, Any], gpu: str) -> Hashable:
         """Equal for jobs that are alike."""
@@ -120,17 +125,25 @@ class Likenesses:
 
     def server(self, lease: Mapping[str, Any]) -> ServerProfile:
         """What a lease says of its server."""
-        known = self._servers.get(id(lease))
+        written = _json_of(lease)
+        known = self._servers.get(written)
         if known is None:
-            known = self._servers[id(lease)] = _server_of(lease)
+            known = self._servers[written] = _server_of(lease)
         return known
 
-    # A document has equal parts of its jobs as one object (`plan.render`), and outlives this.
     def _text(self, part: Any) -> str:
-        known = self._told.get(id(part))
+        written = _json_of(part)
+        known = self._texts.get(written)
         if known is None:
-            known = self._told[id(part)] = repr(_without_seeds(part))
+            known = self._texts[written] = repr(_without_seeds(part))
         return known
+
+
+def _json_of(part: Any) -> bytes:
+    try:
+        return orjson.dumps(part)
+    except orjson.JSONEncodeError:  # a whole number of more than 64 bits, say
+        return repr(part).encode()
 
 
 def _without_seeds(value: Any) -> Any:
