@@ -10,8 +10,10 @@ import pytest
 from tests.backends.conftest import leases
 from tests.backends.recorded.cut_streams import cut_once_beside
 from tests.backends.rollout.test_job_rollout import CONFIG
+from tests.support.patience import wait_for
 
 from agentc.runtime.contracts.artifacts import check_artifact
+from agentc.runtime.machine.process import started
 
 REACT = "agentc_backends.agents.rollout.job_rollout"
 COMMAND = "agentc_backends.agents.command.job_command"
@@ -171,13 +173,20 @@ def test_a_program_that_fails_is_an_error_with_its_words(
     assert (row["end"], row["reward"], row["turns"]) == ("error", None, 0)
 
 
-def test_a_command_that_does_not_end_is_ended(run_job: Any, served: dict[str, Any]) -> None:
-    words = ["sh", "-c", "sleep 1000 & echo begun; sleep 1000"]
+def test_a_command_that_does_not_end_is_ended(
+    run_job: Any, served: dict[str, Any], tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    words = ["sh", "-c", f"sleep 1000 & echo $! >> {pids}; sleep 1000"]
     config = command(words=words, python=False, files=[], limit=1, attempts=1)
     place = {**PLACEMENT, "episode_s": 0.5}
     done = run_job(COMMAND, config, placement=place, leases=served)
     assert done.code == 75
     assert "did not end within 0.5 s" in done.output
+    # What it started beside itself has ended too.
+    begun = list(map(int, pids.read_text().split()))
+    assert begun
+    wait_for(lambda: not any(map(started, begun)))
 
 
 def test_a_command_gets_the_files_and_variables_that_are_its_own(

@@ -84,13 +84,15 @@ def chosen(
     tmp_path: Path,
     normalisation: Any = "turn",
     critic: Scoring | None = None,
+    reference: Scoring | None = None,
 ) -> tuple[Reply, Drawing, Scoring, Scoring]:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     row = {"id": "t", "task_id": "t", "text": CANARY}
     (hidden / "privileged.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
     notes = CriticNotes("log_ratio", normalisation, "Know: {privileged}.", "model/0", None)
-    drawing, judge, against = Drawing(*replies), critic or Scoring(CRITIC), Scoring(REFERENCE)
+    drawing, judge = Drawing(*replies), critic or Scoring(CRITIC)
+    against = reference or Scoring(REFERENCE)
     chooser = Chooser(
         policy=drawing,
         critic=judge,
@@ -157,6 +159,10 @@ def test_failures_say_whose_they_are(tmp_path: Path) -> None:
         with pytest.raises(raised) as found:
             chosen(A, B, tmp_path=folder, critic=Scoring(CRITIC, error))
         assert CANARY not in str(found.value), "a server may quote what it was asked"
+    (tmp_path / "reference").mkdir()
+    full = Scoring(REFERENCE, ContextOverflowError("long", status=400))
+    with pytest.raises(ContextOverflowError, match="too long for the reference"):
+        chosen(A, B, tmp_path=tmp_path / "reference", reference=full)
 
 
 def test_facts_of_choices() -> None:
