@@ -75,10 +75,11 @@ def cuts(
     folder: Path,
     wanted: Sequence[tuple[int, int, str]],
     lost: Any = nothing_lost,
+    tree: RevisionTree | None = None,
     **changes: Any,
 ) -> tuple[list[Cut], Judge]:
     """Cuts of the paths to leaves (leaf, shared actions, pair), side by side."""
-    tree = small_tree()
+    tree = tree or small_tree()
 
     async def run() -> tuple[list[Cut], Judge]:
         with Journal(folder / "judgements.jsonl", ("tree", "node", "pair")) as journal:
@@ -157,10 +158,14 @@ def test_the_question_holds_what_is_needed() -> None:
 
 
 class Small(ScriptedJudge):
-    """A judge whose context holds one earlier step."""
+    """A judge whose context holds so many earlier steps."""
+
+    def __init__(self, verdicts: Any, earlier: int = 1) -> None:
+        super().__init__(verdicts)
+        self.earlier = earlier
 
     async def reply(self, messages: Sequence[Message], seed: int, affinity: str) -> Reply:
-        if messages[-1]["content"].count("Observation: seen") > 2:
+        if messages[-1]["content"].count("Observation: seen") > self.earlier + 1:
             raise ContextOverflowError("too long")
         return await super().reply(messages, seed, affinity)
 
@@ -171,6 +176,16 @@ def test_a_question_that_is_too_long_loses_its_oldest_steps(tmp_path: Path) -> N
     assert found == [Cut(3, flagged=3)]
     assert [row["left_out"] for row in judge.used] == [0, 0, 1]
     assert "(1 earlier steps are left out)" in policy.questions[-1]
+
+
+def test_a_quarter_of_the_rest_is_left_out_at_a_time(tmp_path: Path) -> None:
+    chain = [node(0, None), *(node(n, n - 1, action=f"a{n}", leaf=n == 13) for n in range(1, 14))]
+    policy = Small({"a13": BAD}, earlier=7)
+    tree = tree_of(grown(chain, "task"))
+    found, judge = cuts(policy, tmp_path, [(13, 0, "p")], tree=tree)
+    assert found == [Cut(13, flagged=13)]
+    # Of twelve earlier steps three, and then two of nine.
+    assert judge.used[-1]["left_out"] == 5
 
 
 class Overfull(ScriptedJudge):
