@@ -59,27 +59,6 @@ def test_experts_speak_the_wording(wording: str, expert: str) -> None:
         assert done
 
 
-def test_a_restored_episode_goes_on_as_the_one_it_was_taken_from() -> None:
-    environment, other = opened(), opened()
-    for task in environment.tasks("test")[:10]:
-        steps = environment.expert_steps(task)
-        environment.reset(task)
-        for number in range(len(steps)):
-            taken = json.loads(json.dumps(environment.snapshot()))
-            other.restore(taken)
-            for step in steps[number:]:
-                last = other.step(step.action)
-            assert last[1:3] == (1.0, True)
-            assert environment.step("look")[0] == _after(taken, "look")
-            environment.step(steps[number].action)
-
-
-def _after(snapshot: Any, action: str) -> str:
-    environment = opened()
-    environment.restore(snapshot)
-    return environment.step(action)[0]
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -179,18 +179,6 @@ def test_gold_paths_reach_the_goal(server: Server) -> None:
         assert rewards == sorted(rewards)
 
 
-def test_a_fork_goes_on_as_its_source_does(server: Server) -> None:
-    for task in ("grow-plant:2", "use-thermometer:3"):
-        actions = server.gold(task)[:16]
-        source = server.open(task)
-        for action in actions[:8]:
-            server.post("/step", id=source, action=action)
-        fork = server.post("/fork", id=source)["id"]
-        for action in [*actions[8:], "look around", "inventory"]:
-            replies = [server.post("/step", id=number, action=action) for number in (source, fork)]
-            assert replies[0] == replies[1]
-
-
 def test_a_snapshot_that_the_simulator_does_not_reach_is_a_failure(server: Server) -> None:
     source = server.open("boil:1")
     server.post("/step", id=source, action="look around")

@@ -32,13 +32,6 @@ bodies = st.one_of(
 )
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Client:
     """Calls an application in process; what a handler lets through (a 500) is raised here."""
 
@@ -132,30 +125,7 @@ def test_large_body_is_refused(client: Client) -> None:
     assert response.status_code == 413
 
 
-def test_sessions_are_limited_and_numbers_not_reused(book: RecipeBook) -> None:
-    client = Client(max_sessions=2)
-    first = post(client, "/create")["id"]
-    second = post(client, "/create")["id"]
-    assert client.post("/create", json={}).status_code == 503
-    assert client.post("/fork", json={"id": first}).status_code == 503
-    assert post(client, "/close", id=second) is True
-    assert post(client, "/create")["id"] not in (first, second)
-
-
 def test_failed_restore_leaves_no_session(book: RecipeBook) -> None:
     client = Client(max_sessions=1)
     assert client.post("/restore", json={"snapshot": {}}).status_code == 422
     assert client.post("/create", json={}).status_code == 200
-
-
-def test_idle_sessions_expire(book: RecipeBook) -> None:
-    clock = Clock()
-    client = Client(idle_timeout=10, clock=clock)
-    idle, busy = post(client, "/create")["id"], post(client, "/create")["id"]
-    clock.now = 9
-    post(client, "/step", id=busy, action="inventory")
-    clock.now = 11
-    assert post(client, "/step", id=idle, action="inventory") == {
-        "error": f"The id {idle} is not valid."
-    }
-    assert "observation" in post(client, "/step", id=busy, action="inventory")

@@ -164,19 +164,6 @@ def test_going_back_forgets_what_was_chosen(shopper: WebShopEnvironment) -> None
     assert shopper.step("click[buy now]")[1] == pytest.approx(2 / 3)
 
 
-def test_a_restored_episode_goes_on(shopper: WebShopEnvironment) -> None:
-    wanted = dict(SHOP.goals[0].options)["color"]
-    does(shopper, "search[plain]", "click[b0lamp0000]", f"click[{wanted}]", "click[features]")
-    kept = shopper.snapshot()
-    twin = environment_of(SHOP)
-    twin.restore(kept)
-    ways = ("click[< prev]", "click[buy now]")
-    assert [twin.step(way) for way in ways] == [shopper.step(way) for way in ways]
-    kept["view"]["asin"] = "B0NOWHERE"
-    with pytest.raises(ValueError, match="not a snapshot"):
-        twin.restore(kept)
-
-
 def test_a_step_needs_a_reset() -> None:
     with pytest.raises(EpisodeError, match="reset"):
         environment_of(SHOP).step("search[lamp]")

@@ -94,20 +94,6 @@ def test_nothing_of_the_wanted_page_s_source_leaves(opened_pages: OpenedPages) -
     assert world.hidden_text(TASK.id) == (WANTED, "text/html")
 
 
-def test_a_copy_goes_on_as_the_original(opened_pages: OpenedPages) -> None:
-    world, copy = opened_pages(TASK, rounds=4), opened_pages(TASK, rounds=4)
-    world.reset(TASK.id)
-    world.step(FIRST)
-    snapshot = json.loads(json.dumps(world.snapshot()))
-    copy.restore(snapshot)
-    assert copy.snapshot() == world.snapshot()
-    for reply in ("And now?", f"{MARKER} as it is"):
-        assert copy.step(reply) == world.step(reply)
-    for broken in ({"html": 3}, {"renders": -1}, {"refused": {"a": "b"}}, {"task_id": "none"}):
-        with pytest.raises(ValueError, match="snapshot"):
-            copy.restore({**snapshot, **broken})
-
-
 def test_the_expert_of_invented_pages(opened_pages: OpenedPages) -> None:
     world = opened_pages(invented_tasks=12)
     (task, *_), done, reward = world.tasks("all"), False, 0.0
