@@ -220,15 +220,25 @@ def subject_of(
     return BackendUnderTest(backend=backend, bench=bench, given=given, pythons=pythons)
 
 
+OF_THE_SERVER = frozenset({"bad input", "close", "concurrent episodes", "expiry", "token"})
+"""What one server program promises under all settings alike."""
+
+
 def all_checks() -> Iterator[Any]:
     for backend in SERVED:
         for number, (setting, given) in enumerate(GIVEN.get(backend.id, [("", dict)])):
             # Each setting is three more servers: those beyond an environment's first are slow.
             quick = backend.software is LIGHT and number == 0
             for check in served_checks(subject_of(backend, {}, Path())):
-                words = [backend.id, setting, check.name.removeprefix("serves: ")]
-                name = "-".join(word.replace(" ", "_") for word in words if word)
+                told = check.name.removeprefix("serves: ")
+                if number and told in OF_THE_SERVER and "released" not in setting:
+                    continue
+                name = "-".join(
+                    word.replace(" ", "_") for word in (backend.id, setting, told) if word
+                )
                 marks = [] if quick else [pytest.mark.slow]
+                if (backend.id, setting) == ("env.colbench_frontend", "file"):
+                    marks.append(pytest.mark.long)  # a browser for each server
                 yield pytest.param(backend, given, check.name, id=name, marks=marks)
 
 
