@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -35,10 +34,15 @@ def history(plan: TinyPlan) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
-def test_runs_everything_once_and_then_nothing(diamond: TinyPlan) -> None:
-    done = diamond.run_all()
+def test_runs_everything_once_then_nothing_and_then_what_follows_from_a_change(
+    diamond: TinyPlan,
+) -> None:
+    folder = str(diamond.store / "own-environments")
+    done = diamond.run_all(AGENTC_ENVIRONMENTS=folder)
     assert done.returncode == 0, done.stderr
     assert "4 jobs to run, 0 results in the store already" in done.stdout
+    assert "building 1 software environment: empty" in done.stdout
+    assert len([entry for entry in Path(folder).iterdir() if not entry.suffix]) == 1
     for name in ("model", "left", "right", "join", "both"):
         assert diamond.published(name)
     again = diamond.run_all()
@@ -48,22 +52,6 @@ def test_runs_everything_once_and_then_nothing(diamond: TinyPlan) -> None:
     assert [job["id"] for job in first["ran"]] == ["model", "left", "right", "join"]  # type: ignore[attr-defined,index]
     assert (first["reused"], second["ran"]) == ([], [])
     assert second["reused"] == ["model", "left", "right", "join"]
-
-
-@pytest.mark.alone
-def test_run_with_nothing_to_do_takes_less_than_a_second(diamond: TinyPlan) -> None:
-    assert diamond.run_all().returncode == 0
-
-    def seconds() -> float:
-        began = time.monotonic()
-        assert diamond.run_all().returncode == 0
-        return time.monotonic() - began
-
-    assert least(seconds, 1.0) < 1.0
-
-
-def test_changed_job_reruns_only_what_follows(diamond: TinyPlan) -> None:
-    assert diamond.run_all().returncode == 0
     model = diamond.manifest("model")["started"]
     changed = TinyPlan(diamond.folder.parent)
     changed.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
@@ -81,6 +69,18 @@ def test_changed_job_reruns_only_what_follows(diamond: TinyPlan) -> None:
     runs = changed.store / "runs" / "tiny"
     assert json.loads((runs / "last-plan.json").read_text()) == changed.document()
     assert json.loads((runs / "previous-plan.json").read_text()) == diamond.document()
+
+
+@pytest.mark.alone
+def test_run_with_nothing_to_do_takes_less_than_a_second(diamond: TinyPlan) -> None:
+    assert diamond.run_all().returncode == 0
+
+    def seconds() -> float:
+        began = time.monotonic()
+        assert diamond.run_all().returncode == 0
+        return time.monotonic() - began
+
+    assert least(seconds, 1.0) < 1.0
 
 
 def test_failure_shows_the_log_and_stops_what_follows(diamond: TinyPlan) -> None:
@@ -110,35 +110,6 @@ def test_keep_going_finishes_the_other_branch(plan: TinyPlan) -> None:
     done = plan.run_all("keep-going")
     assert done.returncode == 3
     assert plan.published("after")
-
-
-def test_two_drivers_at_once_compute_once(plan: TinyPlan) -> None:
-    plan.job("first", rows=5, delay=0.3)
-    plan.job("second", inputs={"x": ["first"]}, kind="pair")
-    argv = plan.run_all_argv()
-    one, two = (subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2))
-    for process in (one, two):
-        said, _ = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0, said
-    for name in ("first", "second"):
-        assert plan.manifest(name)["attempts"] == 1
-        assert plan.published(name)
-
-
-def test_bare_snakemake_runs_the_compiled_directory(diamond: TinyPlan) -> None:
-    from agentc import resources
-
-    diamond.write_compiled()
-    profile = resources.profile("local")
-    target = diamond.folder / "profiles" / "default"
-    target.mkdir(parents=True)
-    (target / "config.yaml").write_text((profile / "config.yaml").read_text())
-    argv = [sys.executable, "-m", "snakemake", "-c2", "--config", f"store={diamond.store}"]
-    done = subprocess.run(
-        argv, cwd=diamond.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    assert diamond.published("join")
 
 
 def test_object_that_appears_meanwhile_is_not_touched(plan: TinyPlan) -> None:
@@ -194,15 +165,6 @@ def test_status_tells_where_a_run_stands(
     assert states == ["failed", "waiting"]
     assert main(["status", "tinny", "--store", str(plan.store)]) == 5
     assert "tiny" in capsys.readouterr().err
-
-
-def test_software_environment_is_built_before_jobs_with_progress(plan: TinyPlan) -> None:
-    plan.job("first", rows=1)
-    folder = str(plan.store / "own-environments")
-    done = plan.run_all(AGENTC_ENVIRONMENTS=folder)
-    assert done.returncode == 0
-    assert "building 1 software environment: empty" in done.stdout
-    assert len([entry for entry in Path(folder).iterdir() if not entry.suffix]) == 1
 
 
 def test_without_snakemake_nothing_is_built_first(plan: TinyPlan, tmp_path: Path) -> None:

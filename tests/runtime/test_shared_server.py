@@ -125,13 +125,10 @@ def test_what_a_shared_environment_says_is_in_the_manifests(plan: TinyPlan) -> N
     wait_for(lambda: not hosts(plan))
 
 
-@pytest.mark.parametrize("cores", ["1", "2"])
-def test_bare_snakemake_runs_it_beside_its_clients(
-    shared: TinyPlan, tmp_path: Path, cores: str
-) -> None:
+def test_bare_snakemake_runs_it_beside_its_clients(shared: TinyPlan, tmp_path: Path) -> None:
     """With one core a server that counted among the cores would wait for clients that wait."""
     shared.write_compiled()
-    argv = [sys.executable, "-m", "snakemake", "--cores", cores, "--keep-incomplete", "--nolock"]
+    argv = [sys.executable, "-m", "snakemake", "--cores", "1", "--keep-incomplete", "--nolock"]
     argv += ["--rerun-triggers", "mtime", "--config", f"store={shared.store}"]
     done = subprocess.run(
         argv, cwd=shared.folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False

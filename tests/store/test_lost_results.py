@@ -140,9 +140,9 @@ def play_block(folder: Path, seeds: Iterable[int]) -> None:
         play(folder / str(seed), seed)
 
 
-# Two blocks say at once that something is lost; all of them, that it is seldom.
+# Two blocks say at once that something is lost; all of them, that it is lost seldom.
 @pytest.mark.parametrize(
-    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.slow) for block in range(2, 10))]
+    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.long) for block in range(2, 10))]
 )
 def test_nothing_of_a_last_complete_run_is_ever_lost(tmp_path: Path, block: int) -> None:
     play_block(tmp_path, range(block * SEEDS // 10, (block + 1) * SEEDS // 10))

@@ -195,36 +195,12 @@ def mutated(text: str, generator: random.Random) -> str:
                 lines[place] = "  " + line if generator.random() < 0.5 else line[2:]
             case 4:
                 cut = generator.randrange(len(line) + 1)
-                junk = [
-                    "'",
-                    '"',
-                    "{",
-                    "}",
-                    "[",
-                    "]",
-                    ":",
-                    "&a",
-                    "*a",
-                    "- ",
-                    "{{ ",
-                    " }}",
-                    "\t",
-                    "é",
-                ]
+                junk = ["'", '"', *"{}[]:\té", "&a", "*a", "- ", "{{ ", " }}"]
                 lines[place] = line[:cut] + generator.choice(junk) + line[cut:]
             case 5:
                 key, colon, _ = line.partition(": ")
-                junk = [
-                    "-1",
-                    "null",
-                    "[]",
-                    "{}",
-                    "0",
-                    "1e9",
-                    "x",
-                    '"{{ round }}"',
-                    "{per_round: [1]}",
-                ]
+                junk = ["-1", "null", "[]", "{}", "0", "1e9", "x", '"{{ round }}"']
+                junk += ["{per_round: [1]}"]
                 lines[place] = key + colon + generator.choice(junk)
         if not lines:
             lines = [""]
@@ -247,74 +223,12 @@ def test_any_bytes(data: bytes) -> None:
     TARGETS.expressions(b"{{ " + data + b" }}")
 
 
-PIECES = st.sampled_from(
-    [
-        "seed",
-        "share",
-        "name",
-        "flag",
-        "nothing",
-        "sizes",
-        "texts",
-        "round",
-        "1",
-        "0",
-        "-1",
-        "2.5",
-        "'a'",
-        '"b"',
-        "[",
-        "]",
-        "(",
-        ")",
-        ",",
-        "+",
-        "-",
-        "*",
-        "/",
-        "//",
-        "%",
-        "**",
-        "~",
-        "|",
-        ".",
-        ":",
-        "if",
-        "else",
-        "in",
-        "is",
-        "not",
-        "and",
-        "or",
-        "==",
-        "<",
-        ">=",
-        "range",
-        "len",
-        "max",
-        "min",
-        "str",
-        "int",
-        "float",
-        "abs",
-        "secret",
-        "sum",
-        "join",
-        "sort",
-        "first",
-        "last",
-        "unique",
-        "replace",
-        "length",
-        "even",
-        "__class__",
-        "mro",
-        "1e308",
-        "'\\\\x00'",
-        "none",
-        "true",
-    ]
-)
+_PIECES = r"""
+seed share name flag nothing sizes texts round 1 0 -1 2.5 'a' "b" [ ] ( ) , + - * / // % **
+~ | . : if else in is not and or == < >= range len max min str int float abs secret sum join
+sort first last unique replace length even __class__ mro 1e308 '\\x00' none true
+"""
+PIECES = st.sampled_from(_PIECES.split())
 
 
 @SEARCH
