@@ -87,16 +87,6 @@ def test_a_page_shows_what_agentc_prints(tmp_path: Path, table: BackendTable) ->
     assert printed in error_page(code, table)
 
 
-def test_a_page_shows_the_files_beside(table: BackendTable) -> None:
-    """Whatever an example needs besides the spec is on its page, for those who try it."""
-    for code in CODES:
-        files = list((EXAMPLES / code.code).rglob("*.yaml"))
-        page = error_page(code, table) if files else ""
-        for path in files:
-            text = path.read_bytes().decode("utf-8", "replace")
-            assert text.rstrip() in page, path
-
-
 def test_explain_shows_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "agc204"]) == 0
     said = capsys.readouterr().out

@@ -49,6 +49,7 @@ ELSEWHERE = frozenset(
     }
 )
 
+EXAMPLES_OF_CODES = ROOT / "compiler" / "agentc" / "diagnostics" / "examples"
 EXAMPLES = ("acme_agents/", "figure.py", "parcels_world/", "sorting_world/")
 """What pages write as examples; tests/third_party and test_tutorial.py use them."""
 
@@ -158,6 +159,9 @@ def test_every_code_has_a_page_that_a_screen_can_show() -> None:
         assert wide == [], name
         prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
         assert set(_LINK.findall(prose)) <= set(pages), name
+        # Whatever an example needs besides the spec is shown, for those who try it.
+        for path in (EXAMPLES_OF_CODES / name.removesuffix(".md")).rglob("*.yaml"):
+            assert path.read_bytes().decode("utf-8", "replace").rstrip() in text, path
 
 
 def test_folded_prose_stays_prose() -> None:

@@ -16,6 +16,8 @@ import yaml
 from smoke import agentc, starts
 from tests.support.patience import PATIENCE_S
 
+from agentc.cli import main
+
 pytestmark = pytest.mark.slow
 
 SUMMIT = Path(__file__).resolve().parents[2] / "specs" / "search" / "summit.yaml"
@@ -36,13 +38,19 @@ def written(folder: Path, n: int, until: object) -> Path:
     return folder / SUMMIT.name
 
 
-def plan(spec: Path, store: Path) -> dict[str, str]:
-    """The objects of a plan by job, all of which are in the store or not."""
-    jobs = json.loads(agentc("plan", spec, "--store", store, "--all", "--json"))["jobs"]
-    return {job["id"]: job["object"] for job in jobs if job["state"] == "cached"}
+def test_a_run_stops_and_goes_on_after_a_kill(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed(*words: str | Path) -> str:
+        capsys.readouterr()
+        assert main([*map(str, words), "--store", str(store)]) == 0
+        return capsys.readouterr().out
 
+    def plan(spec: Path) -> dict[str, str]:
+        """The objects of a plan by job that are in the store."""
+        jobs = json.loads(printed("plan", spec, "--all", "--json"))["jobs"]
+        return {job["id"]: job["object"] for job in jobs if job["state"] == "cached"}
 
-def test_a_run_stops_and_goes_on_after_a_kill(tmp_path: Path) -> None:
     spec = written(tmp_path / "until", 5, {"stage": "height", "reaches": 0.6})
     store = tmp_path / "store"
     words = [str(Path(sys.executable).with_name("agentc")), "run", str(spec)]
@@ -68,14 +76,14 @@ def test_a_run_stops_and_goes_on_after_a_kill(tmp_path: Path) -> None:
 
     # All of what the experiment of two rounds has, and nothing else.
     fixed = written(tmp_path / "fixed", 2, None)
-    assert set(plan(fixed, store).values()) == set(there)
-    assert plan(spec, store) == plan(fixed, store)
+    assert set(plan(fixed).values()) == set(there)
+    assert plan(spec) == plan(fixed)
     for command in ("plan", "cost", "status"):
-        assert "stopped after 2" in agentc(command, spec, "--store", store)
+        assert "stopped after 2" in printed(command, spec)
 
     # A rule that does not hold goes on from there to the last round.
     never = written(tmp_path / "never", 3, {"stage": "height", "reaches": 0.9})
     said = agentc("run", never, "--store", store, "--plain", "--until", "climb.height")
     assert "climb: all 3 rounds; reward 0.8106, which did not reach 0.9" in said
     made = set(starts(store)) - set(there)
-    assert made == {name for job, name in plan(never, store).items() if job.startswith("climb.3.")}
+    assert made == {name for job, name in plan(never).items() if job.startswith("climb.3.")}
