@@ -44,31 +44,12 @@ FUSED = replace(
     ),
 )
 
-# Publishes like the runtime and then fails, as a wrapper does that is killed at that moment.
-DIES_AFTER_PUBLISHING = """
-import json, pathlib, sys
-words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-document = json.load(open(words["--plan"]))
-job = next(j for j in document["jobs"] if j["id"] == words["--job"])
-folder = pathlib.Path(words["--store"], "objects", job["kind"], job["key"])
-folder.mkdir(parents=True, exist_ok=True)
-(folder / "artifact.json").write_text("{}")
-sys.exit(9)
-"""
 
-REST_OF_THE_RUNTIME = f"__path__.append({str(Path(agentc.runtime.__file__).parent)!r})\n"
-
-
-def snakemake(
-    directory: Path, *words: str, python_path: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "HOME": str(directory)}
-    if python_path is not None:
-        variables["PYTHONPATH"] = str(python_path)
+def snakemake(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "-c2", *words],
         cwd=directory,
-        env=variables,
+        env={**os.environ, "HOME": str(directory)},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -123,49 +104,6 @@ def test_a_compiled_directory_runs_by_itself(compiled: Path) -> None:
     texts = [path.read_text() for path in names]
     assert snakemake(compiled, "--forceall").returncode == 0
     assert [path.read_text() for path in names] == texts
-
-
-@pytest.mark.slow
-def test_a_job_that_dies_after_publishing_keeps_its_object(tmp_path: Path) -> None:
-    made = plan(job("base", "model"))
-    compile_to(tmp_path, made)
-    package = tmp_path / "fake/agentc/runtime"
-    package.mkdir(parents=True)
-    (package / "job.py").write_text(DIES_AFTER_PUBLISHING)
-    (package.parent / "__init__.py").touch()
-    (package / "__init__.py").write_text(REST_OF_THE_RUNTIME)
-    assert snakemake(tmp_path, python_path=tmp_path / "fake").returncode != 0
-    assert manifest(tmp_path, made, "base").exists()
-    done = snakemake(tmp_path)
-    assert "Nothing to be done" in done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_another_run_may_publish_while_this_one_waits(tmp_path: Path) -> None:
-    """Between the look at the store and the start of a job somebody else makes its object."""
-    slow = job("first", "expert")
-    made = plan(slow, job("base", "model", data=["first"]))
-    compile_to(tmp_path, made)
-    package = tmp_path / "fake/agentc/runtime"
-    package.mkdir(parents=True)
-    # The first job publishes the object of both; the second finds its manifest or fails.
-    (package / "job.py").write_text(
-        "import json, pathlib, sys\n"
-        "words = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n"
-        "jobs = json.load(open(words['--plan']))['jobs']\n"
-        "paths = [pathlib.Path(words['--store'], 'objects', j['kind'], j['key'], 'artifact.json')"
-        " for j in jobs]\n"
-        "if words['--job'] == 'base':\n"
-        "    sys.exit(0 if paths[1].read_text() == 'theirs' else 1)\n"
-        "for path in paths:\n"
-        "    path.parent.mkdir(parents=True, exist_ok=True)\n"
-        "    path.write_text('theirs')\n"
-    )
-    (package.parent / "__init__.py").touch()
-    (package / "__init__.py").write_text(REST_OF_THE_RUNTIME)
-    done = snakemake(tmp_path, python_path=tmp_path / "fake")
-    assert done.returncode == 0, done.stderr
-    assert manifest(tmp_path, made, "base").read_text() == "theirs"
 
 
 @pytest.mark.slow
