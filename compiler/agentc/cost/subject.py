@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import orjson
-
 from agentc.backend_api.view import ABSENT, Absent, SettingTable, effective
 from agentc.cost.hardware import ComputeProfile, cpu_machine, gpu_machine, machine_of
 from agentc.kinds import kind_named
@@ -140,6 +138,9 @@ class Likenesses:
 
 
 def _json_of(part: Any) -> bytes:
+    # Not above: software in which plans are only read has no orjson.
+    import orjson
+
     try:
         return orjson.dumps(part)
     except orjson.JSONEncodeError:  # a whole number of more than 64 bits, say

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.torch.trl.jobs import launch, make_job
+from tests.torch.trl.jobs import make_job
+from tests.torch.trl.programs import run_program
 
 _SCRATCH = "agentc_backends.data.models.job_scratch"
 _SIZES = {"hidden_size": 32, "layers": 1, "heads": 2, "context": 32, "vocab_size": 300, "seed": 3}
@@ -19,7 +20,7 @@ def scratch_encoder(root: Path, text: str) -> Path:
     (root / "corpus" / "rows.jsonl").write_text(json.dumps(row) + "\n")
     (root / "job").mkdir()
     job = make_job(root / "job", "text_encoder", _SIZES, {"corpus": [root / "corpus"]}, {})
-    status, _, errors = launch(job, _SCRATCH)
+    status, _, errors = run_program(job, _SCRATCH)
     assert status == 0, errors
     return root / "job" / "data"
 

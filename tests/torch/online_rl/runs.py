@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.patience import PATIENCE_S
-from tests.torch.trl.jobs import launch, start
+from tests.torch.trl.jobs import start
+from tests.torch.trl.programs import run_program
 
 from agentc.runtime.contracts.artifacts import check_artifact
 
@@ -31,5 +32,5 @@ def kill_and_rerun(job: Path, moments: list[float], program: str, seen: str) -> 
         time.sleep(moment)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    status, _, errors = launch(job, program)
+    status, _, errors = run_program(job, program)
     assert status == 0, errors

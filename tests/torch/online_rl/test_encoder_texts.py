@@ -13,7 +13,8 @@ pytest.importorskip("torch")
 import torch
 from tests.torch.online_rl.encoders import read_with, scratch_encoder
 from tests.torch.online_rl.test_run import PROGRAM, contract, run_job
-from tests.torch.trl.jobs import launch, small_model
+from tests.torch.trl.jobs import small_model
+from tests.torch.trl.programs import run_program
 from transformers import AutoModel, AutoTokenizer
 
 from agentc.program.job import read_rows
@@ -68,7 +69,7 @@ def test_a_run_whose_critic_reads_with_an_encoder(
 ) -> None:
     path = run_job(tmp_path / "run", model, "archer", 2)
     read_with(path, encoder)
-    status, _, errors = launch(path, PROGRAM)
+    status, _, errors = run_program(path, PROGRAM)
     assert status == 0, errors
     contract(tmp_path / "run", json.loads(path.read_text()))
     assert [row["critic"]["grad_norm"] > 0 for row in read_rows(tmp_path / "run/data/curve.jsonl")]

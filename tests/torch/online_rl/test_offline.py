@@ -18,6 +18,7 @@ from tests.torch.online_rl.corridor import EXPECTILE_V
 from tests.torch.online_rl.recordings import wandering
 from tests.torch.online_rl.runs import contract, kill_and_rerun
 from tests.torch.trl.jobs import launch, make_job, small_model, write_rows
+from tests.torch.trl.programs import run_program
 from transformers import AutoModelForCausalLM
 
 from agentc.backend_api.table import BackendTable
@@ -99,7 +100,7 @@ def run_job(
 
 def ended(job: Path) -> Path:
     """The folder of a job, run to its end."""
-    status, _, errors = launch(job, PROGRAM)
+    status, _, errors = run_program(job, PROGRAM)
     assert status == 0, errors
     return job.parent
 

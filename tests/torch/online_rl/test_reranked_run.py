@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,11 +17,10 @@ pytest.importorskip("torch")
 
 import torch
 from safetensors.torch import load_file
-from tests.support.patience import PATIENCE_S
 from tests.torch.online_rl.encoders import read_with, scratch_encoder
 from tests.torch.online_rl.test_run import ITERATIONS, PROGRAM, run_job
 from tests.torch.online_rl.wanderer import wandering_model
-from tests.torch.trl.jobs import launch
+from tests.torch.trl.programs import run_module, run_program
 
 from agentc.program.job import JobConfig, read_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy
@@ -57,7 +55,7 @@ def chai(
     job = run_job(folder / "run", model, "chai")
     if request.param == "encoder":
         read_with(job, scratch_encoder(folder, "left right look door room cellar"))
-    status, _, errors = launch(job, PROGRAM)
+    status, _, errors = run_program(job, PROGRAM)
     assert status == 0, errors
     return job.parent
 
@@ -150,11 +148,10 @@ def test_either_critic_of_a_run_can_be_read(chai: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_critic_is_not_served_so(model: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", SERVER, "--model", str(model), "--rerank-candidates", "3"]
-    command += ["--ready-file", str(tmp_path / "ready.json")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 2
-    assert "has no critic to rank candidates with" in ended.stderr
+    words = ["--model", str(model), "--rerank-candidates", "3"]
+    status, _, errors = run_module(SERVER, *words, "--ready-file", str(tmp_path / "ready.json"))
+    assert status == 2
+    assert "has no critic to rank candidates with" in errors
     assert not (tmp_path / "ready.json").exists()
 
 

@@ -95,16 +95,8 @@ def test_an_idle_server_ends_with_its_engine_too(folder: Path, tmp_path: Path) -
         assert process.wait(PATIENCE_S) == 1
 
 
-def test_signals_to_the_group_are_no_loss_of_the_engine(folder: Path, tmp_path: Path) -> None:
-    with started(sys.executable, MODULE, ["--model", str(folder)], tmp_path) as (_, process):
-        engine = engine_of(process.pid)
-        os.killpg(process.pid, signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
-        assert not Path(f"/proc/{engine}").exists()
-    assert "engine's process" not in (tmp_path / "server.log").read_text()
-
-
 def test_what_the_engine_used_counts_as_the_server_s(folder: Path, tmp_path: Path) -> None:
+    """And a signal to the group is no loss of the engine."""
     with started(sys.executable, MODULE, ["--model", str(folder)], tmp_path) as (url, process):
         target = Target(url, "test-token", "policy", str(folder), 512)
 
@@ -113,11 +105,14 @@ def test_what_the_engine_used_counts_as_the_server_s(folder: Path, tmp_path: Pat
                 await chat.chat(CONVERSATION, max_tokens=100, extra={"ignore_eos": True})
 
         asyncio.run(ask())
-        used = cpu_s(process.pid) + cpu_s(engine_of(process.pid))
+        engine = engine_of(process.pid)
+        used = cpu_s(process.pid) + cpu_s(engine)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert not Path(f"/proc/{engine}").exists()
+    assert "engine's process" not in (tmp_path / "server.log").read_text()
     counted = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # The kernel counts time by the tick.
     assert counted > 0.9 * used

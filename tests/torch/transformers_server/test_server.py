@@ -186,70 +186,75 @@ def test_sigterm_ends_it_amid_replies(folder: Path, tmp_path: Path) -> None:
         asyncio.run(ask_and_stop())
 
 
-def test_a_client_that_goes_away_frees_the_server(folder: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def narrow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Target, int]]:
+    """A server that makes one reply at a time, and its process."""
     arguments = ["--model", str(folder), "--max-sequences", "1"]
-    with started(sys.executable, MODULE, arguments, tmp_path) as (url, process):
-        target = Target(url, "test-token", "policy", str(folder), 512)
+    place = tmp_path_factory.mktemp("narrow")
+    with started(sys.executable, MODULE, arguments, place) as (url, process):
+        yield Target(url, "test-token", "policy", str(folder), 512), process.pid
 
-        async def scenario() -> tuple[float, float]:
-            async with target.client() as chat:
-                before = processor_time(process.pid)
-                await chat.chat(CONVERSATION, max_tokens=400, extra={"ignore_eos": True})
-                one = processor_time(process.pid) - before
-                endless = [
-                    asyncio.create_task(
-                        chat.chat(CONVERSATION, max_tokens=400, extra={"ignore_eos": True})
-                    )
-                    for _ in range(40)
-                ]
-                await asyncio.sleep(0.2)
-                for task in endless:
-                    task.cancel()
-                await asyncio.gather(*endless, return_exceptions=True)
-                before = processor_time(process.pid)
-                await chat.chat(CONVERSATION, max_tokens=2)
-                return one, processor_time(process.pid) - before
 
-        # All forty would take their turns of 400 steps each.
-        one, last = asyncio.run(scenario())
-        assert last < 10 * one
+def test_a_client_that_goes_away_frees_the_server(narrow: tuple[Target, int]) -> None:
+    target, process = narrow
+
+    async def scenario() -> tuple[float, float]:
+        async with target.client() as chat:
+            before = processor_time(process)
+            await chat.chat(CONVERSATION, max_tokens=400, extra={"ignore_eos": True})
+            one = processor_time(process) - before
+            endless = [
+                asyncio.create_task(
+                    chat.chat(CONVERSATION, max_tokens=400, extra={"ignore_eos": True})
+                )
+                for _ in range(40)
+            ]
+            await asyncio.sleep(0.2)
+            for task in endless:
+                task.cancel()
+            await asyncio.gather(*endless, return_exceptions=True)
+            before = processor_time(process)
+            await chat.chat(CONVERSATION, max_tokens=2)
+            return one, processor_time(process) - before
+
+    # All forty would take their turns of 400 steps each.
+    one, last = asyncio.run(scenario())
+    assert last < 10 * one
 
 
 def test_a_stream_comes_as_it_is_drawn_and_ends_with_its_client(
-    folder: Path, tmp_path: Path
+    narrow: tuple[Target, int],
 ) -> None:
-    arguments = ["--model", str(folder), "--max-sequences", "1"]
-    with started(sys.executable, MODULE, arguments, tmp_path) as (url, process):
-        target = Target(url, "test-token", "policy", str(folder), 512)
-        body = target.chat_body(max_tokens=400, ignore_eos=True)
+    target, process = narrow
+    body = target.chat_body(max_tokens=400, ignore_eos=True)
 
-        async def first_words_alone() -> None:
-            headers = {"Authorization": f"Bearer {target.token}"}
-            async with (
-                httpx2.AsyncClient(timeout=PATIENCE_S, trust_env=False) as http,
-                http.stream(
-                    "POST", url + "/v1/chat/completions", json={**body, "stream": True},
-                    headers=headers,
-                ) as answer,
-            ):  # fmt: skip
-                async for line in answer.aiter_lines():
-                    if line and json.loads(line[6:])["choices"][0]["delta"].get("content"):
-                        return
+    async def first_words_alone() -> None:
+        headers = {"Authorization": f"Bearer {target.token}"}
+        async with (
+            httpx2.AsyncClient(timeout=PATIENCE_S, trust_env=False) as http,
+            http.stream(
+                "POST", target.url + "/v1/chat/completions", json={**body, "stream": True},
+                headers=headers,
+            ) as answer,
+        ):  # fmt: skip
+            async for line in answer.aiter_lines():
+                if line and json.loads(line[6:])["choices"][0]["delta"].get("content"):
+                    return
 
-        async def scenario() -> tuple[float, float]:
-            before = processor_time(process.pid)
-            assert len(await events(target, "/v1/chat/completions", body)) > 100
-            whole = processor_time(process.pid) - before
-            before = processor_time(process.pid)
-            for _ in range(20):
-                await first_words_alone()
-            await target.raw("POST", "/v1/chat/completions", target.chat_body(max_tokens=2))
-            return whole, processor_time(process.pid) - before
+    async def scenario() -> tuple[float, float]:
+        before = processor_time(process)
+        assert len(await events(target, "/v1/chat/completions", body)) > 100
+        whole = processor_time(process) - before
+        before = processor_time(process)
+        for _ in range(20):
+            await first_words_alone()
+        await target.raw("POST", "/v1/chat/completions", target.chat_body(max_tokens=2))
+        return whole, processor_time(process) - before
 
-        # Twenty replies that were made first and then cut up, or that nobody cancelled, would
-        # take twenty times as much.
-        whole, twenty = asyncio.run(scenario())
-        assert twenty < 10 * whole
+    # Twenty replies that were made first and then cut up, or that nobody cancelled, would
+    # take twenty times as much.
+    whole, twenty = asyncio.run(scenario())
+    assert twenty < 10 * whole
 
 
 @pytest.mark.parametrize(

@@ -48,22 +48,22 @@ def inputs_of(kind: str, model: Path, root: Path) -> dict[str, list[Path]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "extra"),
+    ("kind", "extra", "kills"),
     [
-        pytest.param("sft", {}, marks=pytest.mark.long),
-        ("dpo", {}),
-        ("sft", {"lora": {"rank": 4, "dropout": 0.2}, "save_every": None}),  # by time
+        pytest.param("sft", {}, (7, 20), marks=pytest.mark.long),
+        ("dpo", {}, (7,)),
+        ("sft", {"lora": {"rank": 4, "dropout": 0.2}, "save_every": None}, (7,)),  # by time
     ],
 )
 def test_kill_and_rerun_end_with_the_bits_of_an_undisturbed_run(
-    kind: str, extra: dict[str, Any], model: Path, tmp_path: Path
+    kind: str, extra: dict[str, Any], kills: tuple[int, ...], model: Path, tmp_path: Path
 ) -> None:
     inputs = inputs_of(kind, model, tmp_path)
     whole = tmp_path / "whole"
     run_here(trainer_job(whole, kind, inputs, **{**SETTINGS, **extra}))
     cut = tmp_path / "cut"
     job = trainer_job(cut, kind, inputs, **{**SETTINGS, **extra})
-    for step in (7, 20):
+    for step in kills:
         process = start(job)
         wait_for_step(cut, step, process)
         os.killpg(process.pid, signal.SIGKILL)

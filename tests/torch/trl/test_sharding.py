@@ -133,13 +133,11 @@ def test_one_process_divides_nothing_and_trains_the_same_bits(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "sharding"), [("sft", "full"), ("dpo", "optimizer")])
-def test_two_processes_divide_the_model_and_train_the_same(
-    trained: Trained, kind: str, sharding: str
-) -> None:
-    root = trained(kind, processes=2, sharding=sharding)
-    assert_divided(root, sharding, 2)
-    assert_same(trained(kind), root)
+def test_two_processes_divide_the_model_and_train_the_same(trained: Trained) -> None:
+    """`test_every_way_to_divide_trains_the_same` has the others."""
+    root = trained("sft", processes=2, sharding="full")
+    assert_divided(root, "full", 2)
+    assert_same(trained("sft"), root)
     assert list((root / "work").glob("checkpoint-*/shards"))
 
 
