@@ -58,9 +58,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "job_leases": "reads the plan's lease; tells the job how to open an environment; "
         "compares what was opened with the plan",
     },
-    "agentc/runtime/store": {
-        "moved_programs": "names programs of older plans as they are named now",
-    },
+    "agentc/runtime/store": {},
     "agentc_backends/agents/command": {"backend": "is asked as well, for it plays episodes too"},
     "agentc_backends/agents/recording": {"lowering": "asks whether the server tells tokens"},
     "agentc_backends/agents/verifiers": {"backend": "is asked as well, for it plays episodes too"},

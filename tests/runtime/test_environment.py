@@ -167,6 +167,13 @@ def test_package_that_is_not_installed_is_named(layout: StoreLayout) -> None:
         code_directory(layout, ["no_such_backend"])
 
 
+def test_a_program_that_this_version_lacks_is_named(layout: StoreLayout) -> None:
+    """Another version of agentc made the plan."""
+    gone = "agentc.runtime.no_such_job"
+    with pytest.raises(SoftwareEnvironmentError, match=f"{gone}.*compile the spec again"):
+        code_directory(layout, ["agentc.runtime.job", gone])
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A package that is built from source: its build imports tinything and reads a variable."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from agentc_backends.http_library import httpx2
+import httpx2
 
 _KEPT_S = 4.0
 """A kept connection that the server closes at the same moment is an error to us; uvicorn's own

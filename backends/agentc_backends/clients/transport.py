@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import httpx2
+
 from agentc.runtime.machine.output_filters import Redactor
 from agentc_backends.clients.connections import Connections, RawReply
 from agentc_backends.clients.errors import (
@@ -35,7 +37,6 @@ from agentc_backends.clients.request_policy import (
     rank_replicas,
     retry_after,
 )
-from agentc_backends.http_library import httpx2
 
 _EXCERPT = 300
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)

@@ -136,7 +136,7 @@ def _render_partial(
     import json
 
     from agentc.runtime.software import environment, variables
-    from agentc.runtime.store.plan_file import PlanError, PlanFile, current_program, module_of
+    from agentc.runtime.store.plan_file import PlanError, PlanFile, module_of
 
     home = folder.path / "report"
     for part in ("data", "work", "logs"):
@@ -160,7 +160,7 @@ def _render_partial(
     }
     file.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
     try:
-        program = current_program(job["program"])
+        program = job["program"]
         state = json.loads(folder.state.read_text(encoding="utf-8"))
         plan = PlanFile(Path(state["plan"]))
         variables.declare_secrets(plan.secret_names())

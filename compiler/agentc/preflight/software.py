@@ -18,7 +18,7 @@ from agentc.plan.job import EnvLock, Plan
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
 from agentc.runtime.machine.hardware import gpus_hidden
-from agentc.runtime.servers.job_leases import planned_leases, program_of
+from agentc.runtime.servers.job_leases import planned_leases
 from agentc.runtime.software.environment import read_complete
 from agentc.runtime.software.host_requirements import (
     compiler_fault,
@@ -203,7 +203,7 @@ def _uses(job: Mapping[str, Any], gpus: int) -> Iterator[_Use]:
     for lease in leases:
         name, devices = lease.get("environment"), int(lease.get("devices") or 0)
         if name:
-            yield _Use(str(name), bool(gpus and devices), tuple(program_of(lease)))
+            yield _Use(str(name), bool(gpus and devices), tuple(lease["program"]))
 
 
 def _faults(

@@ -18,7 +18,6 @@ from agentc.runtime.servers.job_leases import (
     PlannedLease,
     caller_secrets,
     needed_roles,
-    program_of,
 )
 from agentc.runtime.servers.own_server import ServerCopies
 from agentc.runtime.servers.shared_server import SharedServer, SharedServers, await_ready
@@ -216,7 +215,7 @@ class Provision:
         for member in members:
             for one in member.planned:
                 if one.starts_server and one.environment and one.environment not in words:
-                    words[one.environment] = program_of(one.spec)
+                    words[one.environment] = one.spec["program"]
         for name in sorted(words):
             _, record = pythons[name]
             _, text = self._plan.lock(name)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx2
 import pytest
 from tests.backends.recorded.cut_streams import cut_once
 
@@ -15,7 +16,6 @@ from agentc_backends.agents.common.seeds import turn_seed
 from agentc_backends.agents.recording.proof import ProvedConversation, rebuild
 from agentc_backends.agents.recording.recorder import Recorder, open_recorder
 from agentc_backends.clients.leases import chat_client
-from agentc_backends.http_library import httpx2
 
 RULES = [
     {"match": "long", "reply": "Thought: a long one, with more than the limit of letters"},

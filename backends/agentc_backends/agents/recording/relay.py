@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -20,7 +21,6 @@ from agentc_backends.clients.errors import EchoedSecretError, InfrastructureErro
 from agentc_backends.clients.leases import token_of
 from agentc_backends.clients.request_policy import RateLimits, RequestGate, rank_replicas
 from agentc_backends.clients.transport import Guard, Timeouts
-from agentc_backends.http_library import httpx2
 from agentc_backends.openai_api.replies import JsonReply, as_json, error_body, error_reply
 from agentc_backends.openai_api.streaming import disconnected
 from agentc_backends.openai_api.values import ApiError

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
+
 from agentc_backends.environments.agentgym.dialects import UpstreamDialect
-from agentc_backends.http_library import httpx2
 
 
 class UpstreamError(Exception):

@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
+import httpx2
+
 from agentc_backends.clients.errors import EchoedSecretError
 from agentc_backends.clients.transport import Guard
 from agentc_backends.environments.guessing_games.expert import Table
 from agentc_backends.environments.guessing_games.secrets import Guessable, question_body
 from agentc_backends.environments.server.environment import EnvironmentFailure
 from agentc_backends.environments.server.model_services import ModelService
-from agentc_backends.http_library import httpx2
 
 UNKNOWN = {"invalid": "Invalid Question.", "no": "No."}
 _MOST_CACHED = 100_000

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import httpx2
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
-
-from agentc_backends.http_library import httpx2
 
 MAX_MESSAGE_BYTES = 16 << 20
 _FULL = "CAPACITY_REACHED"

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentc.program.job import read_json, recorded_account
 from agentc.runtime.machine.hardware import DeviceTaker
-from agentc.runtime.store.plan_file import current_program, module_of
+from agentc.runtime.store.plan_file import module_of
 
 LEASES_VARIABLE = "AGENTC_LEASES"
 
@@ -52,7 +52,7 @@ class PlannedLease:
     @property
     def module(self) -> str:
         """The module that is its program; "" for another program."""
-        return module_of(program_of(self.spec))
+        return module_of(self.spec["program"])
 
     @property
     def taker(self) -> DeviceTaker:
@@ -103,7 +103,7 @@ class InsideLease:
         before, words of the program say the settings, those of its server among them."""
         spec = self._planned.spec
         words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": f"{self._account}.ready"}
-        program, settings = program_of(spec), spec.get("settings")
+        program, settings = spec["program"], spec.get("settings")
         return {
             "inside": {
                 "program": program[:2] if settings else fill_placeholders(program, words),
@@ -127,12 +127,6 @@ class InsideLease:
 def planned_leases(job: Mapping[str, Any]) -> list[PlannedLease]:
     """Those of a job, in the plan's order."""
     return [PlannedLease(job, spec) for spec in job.get("leases") or ()]
-
-
-def program_of(spec: Mapping[str, Any]) -> list[str]:
-    """The words that a lease's server is started with, its modules by the names that they have
-    now; placeholders are still there."""
-    return current_program(spec["program"])
 
 
 def planned_facts(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from agentc.runtime.servers.job_leases import (
     LEASES_VARIABLE,
     fill_placeholders,
     planned_facts,
-    program_of,
     write_leases,
 )
 from agentc.runtime.servers.server_log import describe_log, last_lines, size_of
@@ -132,7 +131,7 @@ class OwnServer:
         if self.spec.get("port") == "held":
             words["{port}"] = str(self._hold_port())
             self.url = http_address(self._host, int(words["{port}"]))
-        argv = [*self._python, *fill_placeholders(program_of(self.spec), words)]
+        argv = [*self._python, *fill_placeholders(self.spec["program"], words)]
         ranks = self.spec.get("ranks")
         # Outside of SLURM, or where the profile gives one node, the server is one process.
         if ranks and slurm_nodes.allocated_nodes(os.environ) > 1:

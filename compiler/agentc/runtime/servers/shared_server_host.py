@@ -24,7 +24,6 @@ from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.servers import own_server
-from agentc.runtime.servers.job_leases import program_of
 from agentc.runtime.servers.shared_server_files import (
     CopyFolder,
     ServerFolder,
@@ -176,7 +175,7 @@ class Host:
             built, record = environment.ensure_environment(
                 self.layout, lock, text, lambda line: self._tell("starting", line)
             )
-        module = module_of(program_of(spec))
+        module = module_of(spec["program"])
         code = environment.code_directory(self.layout, [module], self.plan.code())
         resources = self.server.get("resources") or {}
         variables = environment.job_variables(

@@ -150,6 +150,26 @@ def _refuse_to_replace(directory: Path) -> None:
         )
 
 
+def _require_modules(package: str, modules: Iterable[str], folders: Iterable[str]) -> None:
+    """Raises SoftwareEnvironmentError for a module of the package that is in none of its folders:
+    another version of it made the plan."""
+    for module in modules:
+        top, _, inside = module.partition(".")
+        if top != package or not inside:
+            continue
+        place = inside.replace(".", "/")
+        if not any(
+            Path(folder, f"{place}{end}").is_file() for folder in folders for end in _MODULE_ENDS
+        ):
+            raise SoftwareEnvironmentError(
+                f"the plan starts the program {module}, which the installed {package} lacks; if "
+                "another version of it made the plan, compile the spec again"
+            )
+
+
+_MODULE_ENDS = (".py", "/__main__.py", "/__init__.py")
+
+
 def code_directory(
     layout: StoreLayout,
     modules: Iterable[str],
@@ -158,7 +178,8 @@ def code_directory(
     """A directory of links to the packages that programs need (`packages_of`), found the way this
     interpreter finds them, and to `process_start.py`, which Python runs first. Those that are
     `brought` by a plan are written from its text. Raises SoftwareEnvironmentError for a package
-    that is not installed here."""
+    that is not installed here, or has no such module."""
+    modules = [*modules]
     places: list[tuple[str, str]] = []
     texts: dict[str, str] = {}
     for name in packages_of(modules):
@@ -170,6 +191,7 @@ def code_directory(
             raise SoftwareEnvironmentError(
                 f"the Python package {name} is needed by a job and is not installed beside agentc"
             )
+        _require_modules(name, modules, found.submodule_search_locations or [])
         origin = str(found.origin)
         if not found.submodule_search_locations:
             places.append((Path(origin).name, os.path.realpath(origin)))
