@@ -50,21 +50,10 @@ def key(folder: Path, settings: str) -> str:
     return str(jobs(folder, settings)["own"]["key"])
 
 
-def test_what_changes_the_key(folder: Path) -> None:
+def test_files_change_the_key_where_they_are_declared(folder: Path) -> None:
     plain = key(folder, RUN)
     assert key(folder, f"{RUN}; placement: {{cpus: 2}}") == plain
-    others = [
-        key(folder, f"{RUN}; {more}")
-        for more in (
-            "sources: [scripts/beside.py]",
-            "params: {most: 2}",
-            "params: {most: 3}",
-            "seed: 1",
-            "network: true",
-            "requirements: six.lock",
-        )
-    ]
-    others.append(key(folder, RUN.replace("trajectories", "folder")))
+    others = [key(folder, f"{RUN}; sources: [scripts/beside.py]")]
     beside = folder / "scripts" / "beside.py"
     beside.write_text("X = 2\n")
     assert key(folder, RUN) == plain  # nobody declares it
