@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -241,9 +242,20 @@ def build(root: Path, rounds: int = 2) -> ExampleStore:
     return store
 
 
+@pytest.fixture(scope="session")
+def built_store(tmp_path_factory: pytest.TempPathFactory) -> ExampleStore:
+    return build(tmp_path_factory.mktemp("example") / "store")
+
+
 @pytest.fixture
-def example_store(tmp_path: Path) -> ExampleStore:
-    return build(tmp_path / "store")
+def example_store(built_store: ExampleStore, tmp_path: Path) -> ExampleStore:
+    """A copy of the store, for a test to change."""
+    root = Path(shutil.copytree(built_store.root, tmp_path / "store"))
+    inputs = {
+        name: [root / place.relative_to(built_store.root) for place in places]
+        for name, places in built_store.inputs.items()
+    }
+    return ExampleStore(root, inputs, built_store.started)
 
 
 @pytest.fixture
