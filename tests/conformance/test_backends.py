@@ -288,16 +288,6 @@ def test_the_backends_that_would_honour_a_setting_are_named(
     assert any(f"`{able}`" in note for note in notes)
 
 
-@pytest.mark.parametrize(
-    "name", ["expert.planner", "rollout.react", "search.mcts", "evaluate.agent"]
-)
-def test_the_prompt_enters_the_key(name: str, models: Path) -> None:
-    subject = subject_of(TABLE.backends[name], models)
-    one, other = (subject.lower(subject.start, instruction=text) for text in ("A", "B"))
-    assert one.keys[-1] != other.keys[-1]
-    assert one.written != other.written
-
-
 def test_a_backend_that_refuses_the_plain_stage_is_told_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

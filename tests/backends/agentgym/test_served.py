@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,25 +68,6 @@ def test_episodes_are_won_through_the_adapter(adapter: Adapter) -> None:
         adapter.post("/close", id=session)
     assert tried >= 10
     assert won >= tried / 2
-
-
-def test_episodes_at_once_see_only_their_own_worlds(adapter: Adapter) -> None:
-    tasks = adapter.meta()["splits"]["test"][:8]
-
-    def play(task: str) -> list[str]:
-        session, first = adapter.open(task)
-        told = [first]
-        for count in (1, 2):
-            told.append(
-                adapter.post("/step", id=session, action=f"get {count} stick")["observation"]
-            )
-            told.append(adapter.post("/step", id=session, action="inventory")["observation"])
-        adapter.post("/close", id=session)
-        return told
-
-    alone = [play(task) for task in tasks]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(play, tasks)) == alone
 
 
 def test_a_rollout_runs_on_it(adapter: Adapter, run_job: Any, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tests.backends.conftest import Start, Started
-from tests.support.patience import wait_for
 
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
 from agentc_backends.agents.rank.turns import valued_turn
@@ -172,44 +171,3 @@ def test_the_rows_of_a_head_have_values_and_no_reference(tmp_path: Path) -> None
     ratios = {"critic": [str(critic(tmp_path / "ratios"))]}
     with pytest.raises(ContractError, match=r"expected \{sum, n\}"):
         check_artifact("RewardedTurns", tmp_path / "a", {}, ratios, {})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("module", "config", "made"), [
-    (REFERENCE, {"context": "history", "span": "reply"}, "scores.jsonl"),
-    (RANK, {"span": "reply"}, "turns.jsonl"),
-])  # fmt: skip
-def test_a_killed_job_goes_on_where_it_was(
-    module: str,
-    config: dict[str, Any],
-    made: str,
-    run_job: Any,
-    job_process: Any,
-    start: Start,
-    tmp_path: Path,
-) -> None:
-    command = ["-m", "agentc_backends.servers.scripted.job_serve", "--delay", "0.05"]
-    server = start(
-        "policy", [*command, "--ready-file", "READY"], "policy-token", model="policy", log="log"
-    )
-    acting = {"policy": server.lease}
-    given = drawn(tmp_path, *(turn(f"t{number}") for number in range(12)))
-    given["critic"] = [critic(tmp_path / "critic", template=None)]
-    whole = run_job(
-        module, config, placement=PLACEMENT, inputs=given, leases=acting, staging=tmp_path / "whole"
-    )
-    assert whole.code == 0, whole.output
-    staging = tmp_path / "cut"
-    job = job_process(module, config, PLACEMENT, acting, staging, inputs=given)
-    journal = staging / "work" / "scores.jsonl"
-    wait_for(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 2)
-    job.kill()
-    job.wait()
-    with journal.open("ab") as lines:
-        lines.write(b'{"id": "half a li')
-    again = run_job(
-        module, config, placement=PLACEMENT, inputs=given, leases=acting, staging=staging
-    )
-    assert again.code == 0, again.output
-    assert again.facts["resumed"] > 2
-    assert (again.data / made).read_bytes() == (whole.data / made).read_bytes()

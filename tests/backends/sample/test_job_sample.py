@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
 from agentc.runtime.contracts.turn_contracts import candidate_seed
@@ -71,11 +68,6 @@ def served(policy: Any) -> dict[str, Any]:
     return {"policy": policy.lease}
 
 
-def requests_made(policy: Any) -> int:
-    with urllib.request.urlopen(policy.lease["url"] + "/health") as answer:
-        return int(json.load(answer)["requests"])
-
-
 def test_each_turn_gets_candidates_with_their_tokens(
     run_job: Any, policy: Any, played: Any
 ) -> None:
@@ -130,34 +122,6 @@ def test_results_do_not_depend_on_concurrency_or_order(
         assert done.code == 0, done.output
         texts.append((done.data / "candidates.jsonl").read_bytes())
     assert texts[0] == texts[1]
-
-
-@pytest.mark.slow
-def test_a_killed_job_continues_where_it_was(
-    run_job: Any, policy: Any, played: Any, tmp_path: Path, job_process: Any
-) -> None:
-    acting = policy(delay=0.1, own=True)
-    given: Any = {"leases": served(acting), "placement": PLACEMENT, "inputs": played}
-    whole = run_job(MODULE, CONFIG, staging=tmp_path / "whole", **given)
-    before = requests_made(acting)
-    staging = tmp_path / "cut"
-    job = job_process(MODULE, CONFIG, PLACEMENT, served(acting), staging, inputs=played)
-    journal = staging / "work" / "turns.jsonl"
-    deadline = time.monotonic() + PATIENCE_S
-    while not journal.exists() or len(journal.read_bytes().splitlines()) < 6:
-        assert time.monotonic() < deadline, "no turn finished"
-        time.sleep(0.02)
-    job.kill()
-    job.wait()
-    with journal.open("ab") as lines:
-        lines.write(b'{"id": "half a li')
-    again = run_job(MODULE, CONFIG, staging=staging, **given)
-    assert again.code == 0, again.output
-    assert again.facts["resumed"] >= 6
-    name = "candidates.jsonl"
-    assert (again.data / name).read_bytes() == (whole.data / name).read_bytes()
-    # Finished turns were not asked again: what was in flight at the kill alone was.
-    assert requests_made(acting) - before < 144 + 8 * 6
 
 
 def test_a_prompt_too_long_leaves_a_turn_without_candidates_or_ends_the_stage(
