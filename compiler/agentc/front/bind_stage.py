@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
 from agentc.front.stage_references import InputResolver, advise_backend, advise_entry
 from agentc.front.stage_values import BoundSettings, BoundValues, Defaults, StageDraft
-from agentc.ir.module import Body, Resource, Stage, Value, shape_of
+from agentc.ir.module import Body, Resource, Stage, Value
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
@@ -55,10 +55,9 @@ class StageBinder:
         inputs = self._inputs(draft) | self._asked(draft, settings.body.uses)
         if not draft.whole:
             return None
-        body = replace(settings.body, shape=shape_of(inputs))
         return Stage(
             id=unrolled.id,
-            body=self.values.bodies.of(body),
+            body=self.values.bodies.shaped(settings.body, inputs),
             inputs=inputs,
             origin=Origin(declared.span, unrolled.steps),
             spans=draft.spans,
@@ -88,6 +87,7 @@ class StageBinder:
             defaulted=frozenset(draft.defaulted),
             named=frozenset(uses.keys() & draft.spans.keys()),
         )
+        body = self.values.bodies.of(body)
         found = BoundSettings(body, doc, dict(draft.spans), frozenset(draft.taken))
         if draft.whole and draft.fixed:
             self.values.settled[declared] = found

@@ -47,71 +47,96 @@ def join_cells(
     cells: Sequence[SweptModule], labels: Labels, values: Mapping[str, Sequence[Json]]
 ) -> Module:
     """One module of all cells."""
-    axes = tuple(labels)
     first = cells[0].module
-    if not axes:
+    if not labels:
         return first
-
-    def place(cell: SweptModule) -> dict[str, str]:
-        return {axis: labels[axis][at] for axis, at in zip(axes, cell.index, strict=True)}
-
-    def suffix(cell: SweptModule, names: Sequence[str]) -> str:
-        at = place(cell)
-        return "@" + ",".join(f"{axis}={at[axis]}" for axis in names) if names else ""
-
-    renamed: list[dict[str, dict[str, str]]] = [{} for _ in cells]
-    tables: dict[str, dict[str, Resource | Prompt]] = {}
-    for use, table in _TABLES.items():
-        tables[use] = {}
-        names = dict.fromkeys(name for cell in cells for name in table(cell.module))
-        for name in names:
-            given = [table(cell.module).get(name) for cell in cells]
-            own = [_asking(entry, renamed[number]) for number, entry in enumerate(given)]
-            content = [None if entry is None else _content(entry) for entry in own]
-            on = _depends(cells, content, axes)
-            for number, (cell, entry) in enumerate(zip(cells, own, strict=True)):
-                if entry is not None:
-                    label = name + suffix(cell, on)
-                    renamed[number].setdefault(use, {})[name] = label
-                    tables[use].setdefault(label, replace(entry, name=label))
-
-    stages: dict[str, Stage] = {}
-    bodies = Bodies()
-    # Where rounds have ended in some cells, a stage says in its name in which it is there.
-    absent = "" if any(ended(cell.module.stopping) for cell in cells) else None
-    for name in _ordered(cells):
-        moved = [
-            _moved(cell.module.stages.get(name), names, bodies)
-            for cell, names in zip(cells, renamed, strict=True)
-        ]
-        on = _depends(
-            cells,
-            [absent if each is None else (each.body, *each.inputs.items()) for each in moved],
-            axes,
-        )
-        for number, (cell, stage) in enumerate(zip(cells, moved, strict=True)):
-            if stage is None:
-                continue
-            label = name + suffix(cell, on)
-            renamed[number].setdefault("stage", {})[name] = label
-            at = dict(zip(axes, cell.index, strict=True))
-            own_cell = {axis: values[axis][at[axis]] for axis in on}
-            origin = _without(stage.origin, [axis for axis in axes if axis not in on])
-            joined = replace(stage, id=label, base=name, cell=own_cell, origin=origin)
-            stages.setdefault(label, joined)
+    sweep = _Sweep(cells, labels, values)
+    tables = {use: sweep.table(use, of_module) for use, of_module in _TABLES.items()}
+    stages = sweep.stages()
+    names = [known.get("stage", {}) for known in sweep.renamed]
     return replace(
         first,
         stages=stages,
         environments=tables["environment"],  # type: ignore[arg-type]
         servers=tables["server"],  # type: ignore[arg-type]
         prompts=tables["prompt"],  # type: ignore[arg-type]
-        claims=_claims(
-            [(place(cell), cell) for cell in cells], [names.get("stage", {}) for names in renamed]
-        ),
-        stopping=_stopping(cells, [names.get("stage", {}) for names in renamed]),
-        params={name: value for name, value in first.params.items() if name not in axes},
-        matrix={axis: list(values[axis]) for axis in axes},
+        claims=_claims([(sweep.place(cell), cell) for cell in cells], names),
+        stopping=_stopping(cells, names),
+        params={name: value for name, value in first.params.items() if name not in labels},
+        matrix={axis: list(values[axis]) for axis in labels},
     )
+
+
+class _Sweep:
+    """The cells, and by cell and section the joined names of entries and stages (`renamed`)."""
+
+    def __init__(
+        self, cells: Sequence[SweptModule], labels: Labels, values: Mapping[str, Sequence[Json]]
+    ) -> None:
+        self.cells, self.labels, self.values = cells, labels, values
+        self.axes = tuple(labels)
+        self.renamed: list[dict[str, dict[str, str]]] = [{} for _ in cells]
+
+    def place(self, cell: SweptModule) -> dict[str, str]:
+        """By axis, the label of a cell's value."""
+        return {axis: self.labels[axis][at] for axis, at in zip(self.axes, cell.index, strict=True)}
+
+    def table(
+        self, use: str, of_module: Callable[[Module], Mapping[str, Resource | Prompt]]
+    ) -> dict[str, Resource | Prompt]:
+        """The entries of all cells in one section."""
+        joined: dict[str, Resource | Prompt] = {}
+        for name in dict.fromkeys(name for cell in self.cells for name in of_module(cell.module)):
+            entries = [
+                _asking(of_module(cell.module).get(name), names)
+                for cell, names in zip(self.cells, self.renamed, strict=True)
+            ]
+            content = [None if entry is None else _content(entry) for entry in entries]
+            on = _depends(self.cells, content, self.axes)
+            for number, entry in enumerate(entries):
+                if entry is not None:
+                    label = self._rename(number, use, name, on)
+                    joined.setdefault(label, replace(entry, name=label))
+        return joined
+
+    def stages(self) -> dict[str, Stage]:
+        """The stages of all cells, after the tables that they name."""
+        joined: dict[str, Stage] = {}
+        bodies = Bodies()
+        # Where rounds have ended in some cells, a stage says in its name in which it is there.
+        absent = "" if any(ended(cell.module.stopping) for cell in self.cells) else None
+        for name in _ordered(self.cells):
+            stages = [
+                _moved(cell.module.stages.get(name), names, bodies)
+                for cell, names in zip(self.cells, self.renamed, strict=True)
+            ]
+            content = [
+                absent if stage is None else (stage.body, *stage.inputs.items()) for stage in stages
+            ]
+            on = _depends(self.cells, content, self.axes)
+            for number, stage in enumerate(stages):
+                if stage is not None:
+                    label = self._rename(number, "stage", name, on)
+                    if label not in joined:
+                        joined[label] = self._labelled(stage, label, number, on)
+        return joined
+
+    def _labelled(self, stage: Stage, label: str, number: int, on: Sequence[str]) -> Stage:
+        """A stage of a cell as one of the joined module; it depends on the axes `on`."""
+        at = dict(zip(self.axes, self.cells[number].index, strict=True))
+        return replace(
+            stage,
+            id=label,
+            base=stage.id,
+            cell={axis: self.values[axis][at[axis]] for axis in on},
+            origin=_without(stage.origin, [axis for axis in self.axes if axis not in on]),
+        )
+
+    def _rename(self, number: int, use: str, name: str, on: Sequence[str]) -> str:
+        at = self.place(self.cells[number])
+        label = name + "@" + ",".join(f"{axis}={at[axis]}" for axis in on) if on else name
+        self.renamed[number].setdefault(use, {})[name] = label
+        return label
 
 
 def _without(origin: Origin, axes: Sequence[str]) -> Origin:

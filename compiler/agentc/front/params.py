@@ -238,21 +238,10 @@ def expand_matrix(
     scope = evaluate_params(spec, given, evaluator, sink, unknown)
     for entry in () if table is None else table.entries:
         name = entry.key.text
-        if name == EXCLUDE and EXCLUDE not in spec.params:
-            continue
-        if name not in spec.params:
-            sink.error(
-                "AGC433",
-                f"`matrix` sweeps over `{name}`, which is no param",
-                entry.key.span,
-                expected=f"one of {listed([*spec.params, EXCLUDE])}",
-                fix=did_you_mean(name, [*spec.params, EXCLUDE])
-                or f"declare `{name}` under `params:`",
-            )
-            continue
-        values = _values(name, entry.value, scope, evaluator, sink)
-        if values and name not in given:
-            axes[name] = values
+        if _is_param(entry.key, spec, sink):
+            values = _values(name, entry.value, scope, evaluator, sink)
+            if values and name not in given:
+                axes[name] = values
     count = prod(len(values) for values in axes.values())
     if count > _MOST_CELLS:
         sizes = " x ".join(str(len(values)) for values in axes.values())
@@ -274,6 +263,22 @@ def expand_matrix(
         )
         return tuple(_product(axes))[:1]
     return cells
+
+
+def _is_param(key: Scalar, spec: Spec, sink: Sink) -> bool:
+    """Whether a key of the matrix is a param; what is neither that nor `exclude` is reported."""
+    if key.text in spec.params:
+        return True
+    if key.text != EXCLUDE:
+        names = [*spec.params, EXCLUDE]
+        sink.error(
+            "AGC433",
+            f"`matrix` sweeps over `{key.text}`, which is no param",
+            key.span,
+            expected=f"one of {listed(names)}",
+            fix=did_you_mean(key.text, names) or f"declare `{key.text}` under `params:`",
+        )
+    return False
 
 
 def _product(axes: Mapping[str, tuple[Node, ...]]) -> Iterator[Cell]:

@@ -52,72 +52,28 @@ def resolve_claims(spec: Spec, reading: ClaimReading) -> tuple[Claim, ...]:
 
 
 def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim | None:
-    node = reading.evaluator.evaluate(entry.value, reading.params)
-    if isinstance(node, Unknown):
+    written = _written(name, entry, reading)
+    if written is None:
         return None
-    if not isinstance(node, MappingNode):
-        reading.sink.error(
-            "AGC203",
-            f"`claims.{name}` cannot be {described(node)}",
-            node.span,
-            expected="a mapping such as `{what: ..., stage: STAGE, difference_from: STAGE, "
-            "above: 0}`",
-        )
-        return None
-    whole = Field(
-        name=name, schema={"type": "object"}, doc="A claim.", fields=language.CLAIM_FIELDS
-    )
-    values = Coercion(reading.sink).field(node, whole, f"claims.{name}")
-    if not isinstance(values, dict):
-        return None
-    written = WrittenClaim(name, values, node, entry.key.span)
+    values = written.values
     relation = _relation(written, reading.sink)
     over = _over(written, spec, reading.sink)
     metric = str(values.get("metric", "reward"))
     other = _text(values.get("difference_metric"))
-    curves = read_metric(metric).of_curve
     if not _of_two(written, metric, other, reading.sink) or not is_of_curves(
         written, metric, reading.sink
     ):
         return None
     stage = _measuring(written, "stage", metric, spec, reading)
-    baseline, against = None, "ratio_to" if curves else "difference_from"
-    if values.get(against) is not None:
-        baseline = _measuring(written, against, other or metric, spec, reading)
-        if baseline is None:
-            return None
-    elif other is not None:
-        reading.sink.error(
-            "AGC441",
-            "`difference_metric` means nothing without `difference_from`",
-            written.at("difference_metric"),
-            fix="leave it out, or name the evaluation that it is measured of",
-        )
+    compared = _baseline(written, metric, other, spec, reading)
+    if relation is None or stage is None or over is None or compared is None:
         return None
-    if relation is None or stage is None or over is None:
+    (baseline,) = compared
+    bounds = _bounds(written, (stage, metric), (baseline, other), reading)
+    if bounds is None:
         return None
-    if not has_reward_name(written, "metric", stage, metric, reading):
-        return None
-    bounds = score_bounds(stage, metric, reading)
-    if curves and bounds is not None:
-        if not is_comparable_curve(written, stage, baseline, bounds, reading):
-            return None
-        bounds = COUNTS
-    elif baseline is not None:
-        key = "difference_metric" if other else "metric"
-        if not has_reward_name(written, key, baseline, other or metric, reading):
-            return None
-        if not is_comparable(written, (stage, metric), (baseline, other or metric), reading):
-            return None
-        theirs = score_bounds(baseline, other or metric, reading)
-        if theirs is None:
-            return None  # it is wrong, which has been reported
-        if bounds is not None and not read_metric(metric).of_two:
-            bounds = bounds[0] - theirs[1], bounds[1] - theirs[0]
     unit = 100.0 if values.get("percent") is True else 1.0
     value = number_of(values[relation]) / unit
-    if bounds is None:
-        return None  # the stage or its environment is wrong, which has been reported
     if not bounds[0] <= value <= bounds[1]:
         report_range(written, relation, bounds, unit, stage, reading)
         return None
@@ -143,13 +99,82 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
         seeds=_whole(values.get("seeds")),
         difference_from=baseline,
         difference_metric=None if other == metric else other,
-        reach=number_of(values["reach"]) if curves else None,
+        reach=number_of(values["reach"]) if read_metric(metric).of_curve else None,
         percent=unit != 1.0,
         gate=values.get("gate") is True,
         unmet=unmet_needs(written, stage, reading),
         over=over,
         origin=Origin(entry.key.span),
     )
+
+
+def _written(name: str, entry: Entry, reading: ClaimReading) -> WrittenClaim | None:
+    """A claim whose keys and values have the right types."""
+    node = reading.evaluator.evaluate(entry.value, reading.params)
+    if isinstance(node, Unknown):
+        return None
+    if not isinstance(node, MappingNode):
+        reading.sink.error(
+            "AGC203",
+            f"`claims.{name}` cannot be {described(node)}",
+            node.span,
+            expected="a mapping such as `{what: ..., stage: STAGE, difference_from: STAGE, "
+            "above: 0}`",
+        )
+        return None
+    whole = Field(
+        name=name, schema={"type": "object"}, doc="A claim.", fields=language.CLAIM_FIELDS
+    )
+    values = Coercion(reading.sink).field(node, whole, f"claims.{name}")
+    return WrittenClaim(name, values, node, entry.key.span) if isinstance(values, dict) else None
+
+
+def _baseline(
+    written: WrittenClaim, metric: str, other: str | None, spec: Spec, reading: ClaimReading
+) -> tuple[str | None] | None:
+    """The stage that the claim compares with, if it names any; None where that is wrong."""
+    against = "ratio_to" if read_metric(metric).of_curve else "difference_from"
+    if written.values.get(against) is not None:
+        baseline = _measuring(written, against, other or metric, spec, reading)
+        return None if baseline is None else (baseline,)
+    if other is not None:
+        reading.sink.error(
+            "AGC441",
+            "`difference_metric` means nothing without `difference_from`",
+            written.at("difference_metric"),
+            fix="leave it out, or name the evaluation that it is measured of",
+        )
+        return None
+    return (None,)
+
+
+def _bounds(
+    written: WrittenClaim,
+    measured: tuple[str, str],
+    against: tuple[str | None, str | None],
+    reading: ClaimReading,
+) -> tuple[float, float] | None:
+    """The lowest and the highest number that the claim can be about; None where the stages cannot
+    be compared, or one of them or its environment is wrong. `measured` and `against` are stages
+    with their metrics."""
+    (stage, metric), (baseline, other) = measured, against
+    if not has_reward_name(written, "metric", stage, metric, reading):
+        return None
+    bounds = score_bounds(stage, metric, reading)
+    if read_metric(metric).of_curve and bounds is not None:
+        comparable = is_comparable_curve(written, stage, baseline, bounds, reading)
+        return COUNTS if comparable else None
+    if baseline is None:
+        return bounds
+    key = "difference_metric" if other else "metric"
+    if not has_reward_name(written, key, baseline, other or metric, reading):
+        return None
+    if not is_comparable(written, measured, (baseline, other or metric), reading):
+        return None
+    theirs = score_bounds(baseline, other or metric, reading)
+    if bounds is None or theirs is None or read_metric(metric).of_two:
+        return None if theirs is None else bounds
+    return bounds[0] - theirs[1], bounds[1] - theirs[0]
 
 
 def _of_two(written: WrittenClaim, metric: str, other: str | None, sink: Sink) -> bool:
@@ -235,11 +260,44 @@ def _measuring(
     written: WrittenClaim, key: str, metric: str, spec: Spec, reading: ClaimReading
 ) -> str | None:
     """The one stage that a reference means, if it measures the metric."""
-    text = str(written.values[key]).strip()
     named = read_metric(metric)
-    revised = named.of_revisions
-    product = SFT_DATASET if revised else POLICY_RUN if named.of_curve else METRICS
+    product = SFT_DATASET if named.of_revisions else POLICY_RUN if named.of_curve else METRICS
     possible = list(_stages_of(product, reading))
+    stage = _meant(written, key, possible, spec, reading)
+    kind = {each.id: each.declared.kind for each in reading.rounds.stages}.get(stage or "")
+    if stage is None or kind is None:
+        return None
+    bound = reading.stages.get(stage)
+    missing = named.missing(kind, lambda name: setting_in_effect(kind, bound, name))
+    if missing is None:
+        return stage
+    text = str(written.values[key]).strip()
+    if kind.produces is not METRICS or named.of_revisions or named.of_curve:
+        measures = kind.produces in (METRICS, POLICY_RUN) or kind.has("parts")
+        what = f"no `{metric}`" if measures else "nothing"
+        reading.sink.error(
+            "AGC440",
+            f"`{text}` is of kind {kind.name}, which measures {what}",
+            written.at(key),
+            expected=_one_of(possible, _MEASURES[product.name]),
+            fix=f"set `{missing}` in it" if missing else did_you_mean(text, possible),
+        )
+    elif bound is not None:  # else what is wrong with it has been reported
+        reading.sink.error(
+            "AGC447",
+            f"`{text}` does not measure `{metric}`",
+            written.at("difference_metric" if key == "difference_from" else "metric"),
+            expected="a metric that the stage is asked for",
+            fix=f"set `{missing}` in `{bound.id}`" if missing else None,
+        )
+    return None
+
+
+def _meant(
+    written: WrittenClaim, key: str, possible: list[str], spec: Spec, reading: ClaimReading
+) -> str | None:
+    """The one stage that a reference means."""
+    text = str(written.values[key]).strip()
     declared = StageDecl(name=spec.claims[written.name].key, kind=None, span=written.span)
     meant = reading.references.resolve(
         text, Unrolled(id="claims", declared=declared, scope=reading.params)
@@ -257,44 +315,16 @@ def _measuring(
             )
         return None
     # Carried names, which may mean nodes, exist inside of repeats only.
-    found = tuple(each for each in meant if isinstance(each, str))
-    if len(found) != 1:
+    stages = [each for each in meant if isinstance(each, str)]
+    if len(stages) != 1:
         reading.sink.error(
             "AGC404",
-            f"`{key}` of a claim takes one stage, not {listed(found)}",
+            f"`{key}` of a claim takes one stage, not {listed(stages)}",
             written.at(key),
             fix=f"write `{text.replace('.*.', '.')}` for the last round's",
         )
         return None
-    kinds = {each.id: each.declared.kind for each in reading.rounds.stages}
-    kind = kinds.get(found[0])
-    if kind is None:
-        return None
-    bound = reading.stages.get(found[0])
-    missing = named.missing(kind, lambda name: setting_in_effect(kind, bound, name))
-    if missing is None:
-        return found[0]
-    if kind.produces is not METRICS or revised or named.of_curve:
-        measures = kind.produces in (METRICS, POLICY_RUN) or kind.has("parts")
-        what = f"no `{metric}`" if measures else "nothing"
-        reading.sink.error(
-            "AGC440",
-            f"`{text}` is of kind {kind.name}, which measures {what}",
-            written.at(key),
-            expected=_one_of(possible, _MEASURES[product.name]),
-            fix=f"set `{missing}` in it" if missing else did_you_mean(text, possible),
-        )
-        return None
-    if bound is None:
-        return None  # what is wrong with it has been reported
-    reading.sink.error(
-        "AGC447",
-        f"`{text}` does not measure `{metric}`",
-        written.at("difference_metric" if key == "difference_from" else "metric"),
-        expected="a metric that the stage is asked for",
-        fix=f"set `{missing}` in `{bound.id}`" if missing else None,
-    )
-    return None
+    return stages[0]
 
 
 _MEASURES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from agentc.backend_api import BackendTable, EnvironmentBackend, ServerBackend, entry_fields
@@ -35,71 +36,121 @@ def resolve_resources(
 ) -> dict[str, Resource]:
     """The entries of `environments:` or `servers:` whose backend and settings are right."""
     declared = spec.environments if what == "environment" else spec.servers
-    found: dict[str, Resource] = {}
+    resources: dict[str, Resource] = {}
     for name, entry in declared.items():
         backend = _backend(what, entry, params, table, evaluator, sink)
         if backend is None:
             continue
-        place = Place(f"{what}s.{name}", f"{what} `{name}` (backend {backend.id})")
-        own = {each.name for each in backend.fields}
-        sharing = {each.name for each in language.SHARING_FIELDS if each.name not in own}
-        beside = (each for each in language.SHARING_FIELDS if each.name in sharing)
-        fields = {each.name: each for each in (*entry_fields(backend), *beside)}
-        written = [each for each in entry.settings.entries if each is not entry.backend]
-        for note in (each for each in written if each.key.text == language.DOC.name):
-            written.remove(note)
-            resolve_text(note.value, language.DOC, params, evaluator, sink)
-        computed = {each.key.text: evaluator.evaluate(each.value, params) for each in written}
-        nulls = [key for key, node in computed.items() if _says_null(node)]
-        section = table.resources(what) if nulls else ()
-        away = taken_away(nulls, fields, section)
-        given = [each.key for each in written if each.key.text not in away]
-        # What null takes away is no key of this backend, but of another one.
-        others = {each.name for every in section for each in every.fields}
-        more = dict.fromkeys(nulls, others)
-        required = [each.name for each in fields.values() if each.required]
-        known = known_keys(given, entry.span, fields, place, sink, table, more, required)
-        keys = {name: key for name, key in known.right.items() if name not in known.guessed}
-        whole = len(keys) == len(given)
-        values: dict[str, Value] = {}
-        placed: dict[str, Value] = {}
-        asked: dict[str, Value] = {}
-        spans: dict[str, Span] = {}
-        if entry.backend is not None:
-            spans["backend"] = entry.backend.value.span
-        for each in fields.values():
-            if each.name not in keys:
-                if each.required and each.name not in known.guessed:
-                    sink.error(
-                        "AGC202", f"{place.what} needs `{each.name}`", entry.span, notes=(each.doc,)
-                    )
-                    whole = False
-                continue
-            node = computed[keys[each.name].text]
-            spans[each.name] = keys[each.name].span
-            coercion = Coercion(sink)
-            value = coercion.field(node, each, each.name)
-            spans.update(coercion.spans)
-            if isinstance(value, Failed):
+        settings = _entry_settings(what, name, entry, backend, params, table, evaluator, sink)
+        resource = _resource(name, entry, backend, settings, sink)
+        if resource is not None:
+            resources[name] = resource
+    return resources
+
+
+@dataclass(frozen=True, slots=True)
+class _EntrySettings:
+    """The settings of an entry: `fields` are all that it can have, `keys` and `nodes` those that it
+    has, `guessed` those that a misspelt key may mean. `whole`: every key is one of them."""
+
+    what: str
+    fields: Mapping[str, Field]
+    sharing: frozenset[str]
+    keys: Mapping[str, Scalar]
+    nodes: Mapping[str, Node]
+    guessed: Mapping[str, Scalar]
+    whole: bool
+
+
+def _entry_settings(
+    what: Literal["environment", "server"],
+    name: str,
+    entry: ResourceDecl,
+    backend: EnvironmentBackend | ServerBackend,
+    params: Mapping[str, Json],
+    table: BackendTable,
+    evaluator: Evaluator,
+    sink: Sink,
+) -> _EntrySettings:
+    """Reports keys that the backend does not have."""
+    place = Place(f"{what}s.{name}", f"{what} `{name}` (backend {backend.id})")
+    own = {each.name for each in backend.fields}
+    beside = [each for each in language.SHARING_FIELDS if each.name not in own]
+    fields = {each.name: each for each in (*entry_fields(backend), *beside)}
+    written = [each for each in entry.settings.entries if each is not entry.backend]
+    for note in (each for each in written if each.key.text == language.DOC.name):
+        written.remove(note)
+        resolve_text(note.value, language.DOC, params, evaluator, sink)
+    computed = {each.key.text: evaluator.evaluate(each.value, params) for each in written}
+    nulls = [key for key, node in computed.items() if _says_null(node)]
+    section = table.resources(what) if nulls else ()
+    away = taken_away(nulls, fields, section)
+    given = [each.key for each in written if each.key.text not in away]
+    # What null takes away is no key of this backend, but of another one.
+    others = {each.name for every in section for each in every.fields}
+    more = dict.fromkeys(nulls, others)
+    required = [each.name for each in fields.values() if each.required]
+    known = known_keys(given, entry.span, fields, place, sink, table, more, required)
+    keys = {name: key for name, key in known.right.items() if name not in known.guessed}
+    return _EntrySettings(
+        what=place.what,
+        fields=fields,
+        sharing=frozenset(each.name for each in beside),
+        keys=keys,
+        nodes={name: computed[key.text] for name, key in keys.items()},
+        guessed=known.guessed,
+        whole=len(keys) == len(given),
+    )
+
+
+def _resource(
+    name: str,
+    entry: ResourceDecl,
+    backend: EnvironmentBackend | ServerBackend,
+    settings: _EntrySettings,
+    sink: Sink,
+) -> Resource | None:
+    """The entry with its values; None where one is wrong or missing (reported)."""
+    own = {each.name for each in backend.fields}
+    whole = settings.whole
+    values: dict[str, Value] = {}
+    placed: dict[str, Value] = {}
+    asked: dict[str, Value] = {}
+    spans: dict[str, Span] = {}
+    if entry.backend is not None:
+        spans["backend"] = entry.backend.value.span
+    for each in settings.fields.values():
+        if each.name not in settings.keys:
+            if each.required and each.name not in settings.guessed:
+                missing = f"{settings.what} needs `{each.name}`"
+                sink.error("AGC202", missing, entry.span, notes=(each.doc,))
                 whole = False
-            elif each.name in sharing:
-                placed[each.name] = Value(value, node.span)
-            elif each.name in own:
-                values[each.name] = Value(value, node.span)
-            elif value is not None:
-                asked[each.name] = Value(value, node.span)
-        if whole:
-            found[name] = Resource(
-                name=name,
-                backend=backend.id,
-                fields=values,
-                options={},
-                origin=Origin(entry.span),
-                spans=spans,
-                sharing=placed,
-                simulators=asked,
-            )
-    return found
+            continue
+        node = settings.nodes[each.name]
+        spans[each.name] = settings.keys[each.name].span
+        coercion = Coercion(sink)
+        value = coercion.field(node, each, each.name)
+        spans.update(coercion.spans)
+        if isinstance(value, Failed):
+            whole = False
+        elif each.name in settings.sharing:
+            placed[each.name] = Value(value, node.span)
+        elif each.name in own:
+            values[each.name] = Value(value, node.span)
+        elif value is not None:
+            asked[each.name] = Value(value, node.span)
+    if not whole:
+        return None
+    return Resource(
+        name=name,
+        backend=backend.id,
+        fields=values,
+        options={},
+        origin=Origin(entry.span),
+        spans=spans,
+        sharing=placed,
+        simulators=asked,
+    )
 
 
 def _says_null(node: Node) -> bool:

@@ -7,7 +7,7 @@ and what depends on it, is left out, so later passes can go on and find further 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from agentc.backend_api import BackendTable
 from agentc.diagnostics.diagnostic import Origin
@@ -205,26 +205,32 @@ def _has_broken_stages(spec: Spec) -> bool:
 def warn_unused(spec: Spec, modules: Sequence[Module], sink: Sink) -> None:
     """Warn of models, environments, servers and prompts that no stage of any cell uses, nor any
     environment that one uses."""
-    stages = tuple(stage for module in modules for stage in module.stages.values())
-    used = {each for stage in stages for name in stage.inputs.values() for each in name}
+    bodies = {stage.body for module in modules for stage in module.stages.values()}
+    used = {
+        parent
+        for module in modules
+        for stage in module.stages.values()
+        for parent in stage.parents()
+    }
     for name, model in spec.models.items():
         if name not in used and spec.stages:
             sink.unused("AGC411", f"no stage uses the model `{name}`", model.name.span)
-    named = {(use, entry) for stage in stages for use, entry in stage.uses.items()}
-    named |= {
-        ("server", server)
-        for module in modules
-        for entry in module.environments.values()
-        if ("environment", entry.name) in named
-        for role in entry.simulators
-        if (server := entry.asked_server(role)) is not None
-    }
+    named = {use for body in bodies for use in body.uses.items()}
+    named |= {("server", server) for module in modules for server in _asked(module, named)}
     declared: tuple[tuple[str, Mapping[str, Scalar]], ...] = (
-        ("environment", {name: found.name for name, found in spec.environments.items()}),
-        ("server", {name: found.name for name, found in spec.servers.items()}),
-        ("prompt", {name: found.name for name, found in spec.prompts.items()}),
+        ("environment", {name: entry.name for name, entry in spec.environments.items()}),
+        ("server", {name: entry.name for name, entry in spec.servers.items()}),
+        ("prompt", {name: entry.name for name, entry in spec.prompts.items()}),
     )
     for use, entries in declared:
         for name, written in entries.items():
             if (use, name) not in named:
                 sink.unused("AGC411", f"no stage uses the {use} `{name}`", written.span)
+
+
+def _asked(module: Module, named: Collection[tuple[str, str]]) -> Iterator[str]:
+    """The servers that the named environments of a module ask."""
+    for entry in module.environments.values():
+        if ("environment", entry.name) in named:
+            servers = (entry.asked_server(role) for role in entry.simulators)
+            yield from (server for server in servers if server is not None)

@@ -104,21 +104,8 @@ def _measures_in_round(
         name for name, each in bound.items() if each is not None and lacking(each, metric) is None
     ]
     if stage not in declared.stages:
-        if declared.broken:
-            return False
-        inside = stage.removeprefix(f"{repeat}.").removeprefix("*.")
-        outside = stage != repeat and (stage in spec.stages or stage in spec.models)
-        sink.error(
-            "AGC790",
-            f"{what} names `{stage}`, which is no stage of that repeat",
-            places["stage"],
-            expected=f"a stage of it that measures: {listed(measuring)}" if measuring else None,
-            notes=(f"`{stage}` stands outside of the rounds: it tells none from another",)
-            * outside,
-            fix=f"write `{inside}`: that of each round is meant"
-            if inside != stage and inside in declared.stages
-            else did_you_mean(stage, declared.stages),
-        )
+        if not declared.broken:
+            _report_outside(what, stage, measuring, declared, spec, places["stage"], sink)
         return False
     found = bound[stage]
     missing = "" if found is None else lacking(found, metric)
@@ -134,6 +121,30 @@ def _measures_in_round(
         fix=f"give it `{missing}`" if missing else f"write `{others[0]}`" if others else None,
     )
     return False
+
+
+def _report_outside(
+    what: str,
+    stage: str,
+    measuring: list[str],
+    declared: RepeatDecl,
+    spec: Spec,
+    span: Span,
+    sink: Sink,
+) -> None:
+    repeat = declared.name.text
+    inside = stage.removeprefix(f"{repeat}.").removeprefix("*.")
+    outside = stage != repeat and (stage in spec.stages or stage in spec.models)
+    sink.error(
+        "AGC790",
+        f"{what} names `{stage}`, which is no stage of that repeat",
+        span,
+        expected=f"a stage of it that measures: {listed(measuring)}" if measuring else None,
+        notes=(f"`{stage}` stands outside of the rounds: it tells none from another",) * outside,
+        fix=f"write `{inside}`: that of each round is meant"
+        if inside != stage and inside in declared.stages
+        else did_you_mean(stage, declared.stages),
+    )
 
 
 def _complaints(

@@ -71,6 +71,16 @@ class Bodies:
     """Interns bodies: values are compared by identity, all else by content."""
 
     _known: dict[Hashable, Body] = field(default_factory=dict)
+    _shaped: dict[Hashable, Body] = field(default_factory=dict)
+
+    def shaped(self, body: Body, inputs: Inputs) -> Body:
+        """An interned body with the shape of inputs."""
+        shape = shape_of(inputs)
+        key = (body, *shape.items())
+        known = self._shaped.get(key)
+        if known is None:
+            known = self._shaped[key] = self.of(replace(body, shape=shape))
+        return known
 
     def of(self, body: Body) -> Body:
         """The first body that was equal to this one."""

@@ -44,8 +44,8 @@ def choose_backends(unit: Unit, context: PassContext) -> Unit:
             choice, body = made, bodies.of(replace(stage.body, backend=made.backend))
             if of_body:
                 known[stage.body] = made, body
-        choices.append(replace(choice, stage=name))
-        stages[name] = replace(stage, body=body)
+        choices.append(choice if choice.stage == name else replace(choice, stage=name))
+        stages[name] = stage if stage.body is body else replace(stage, body=body)
     return replace(unit, module=replace(module, stages=stages), choices=tuple(choices))
 
 

@@ -45,19 +45,24 @@ class LeasedModelServer:
         return self.settings.text("scope") == "shared"
 
 
-def leased_servers(subject: StageContext) -> Iterator[LeasedModelServer]:
+def leased_servers(subject: StageContext) -> tuple[LeasedModelServer, ...]:
     """The stage's own server first, then those of its environment; without endpoints of others,
     which load nothing."""
+    return subject.derive(_leased_servers)
+
+
+def _leased_servers(subject: StageContext) -> tuple[LeasedModelServer, ...]:
     stage = subject.stage
+    servers: list[LeasedModelServer] = []
     own = None if _loads_its_model(subject) else subject.server()
     if own is not None and "remote" not in own[0].capabilities:
-        yield _leased(subject, POLICY, own, _served(subject), f"`{stage.id}`")
-    asked = asked_servers(subject)
-    environment = stage.uses.get("environment")
-    for role, entry in asked.items():
-        found = subject.servers.get(entry.name)
-        if found is not None and "remote" not in found[0].capabilities:
-            yield _leased(subject, role, found, (role,), f"the environment `{environment}`")
+        servers.append(_leased(subject, POLICY, own, _served(subject), f"`{stage.id}`"))
+    for role, entry in asked_servers(subject).items():
+        server = subject.servers.get(entry.name)
+        if server is not None and "remote" not in server[0].capabilities:
+            whose = f"the environment `{stage.uses.get('environment')}`"
+            servers.append(_leased(subject, role, server, (role,), whose))
+    return tuple(servers)
 
 
 def beside_policy(subject: StageContext) -> tuple[str, ...]:

@@ -166,6 +166,13 @@ class StageContext:
     servers: Mapping[str, tuple[ServerBackend, Settings]]
     folders: Mapping[str, LocalModel]
     boundary: Boundary
+    _derived: dict[Callable[[StageContext], object], object] = field(default_factory=dict)
+
+    def derive(self, make: Callable[[StageContext], _T]) -> _T:
+        """What a function makes of this stage, made once: many rules ask for it."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return cast(_T, self._derived[make])
 
     def producers(self, role: str) -> Iterator[Settings]:
         """The settings of the stages that an input names, in order."""
