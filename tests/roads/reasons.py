@@ -32,7 +32,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     },
     "agentc/passes/lowering": {
         "trial": "gives a stage to each backend that might do it, and keeps what nobody read",
-        "module_context": "keeps what stages set, once for all that set the same",
+        "module_context": "makes plain values of what a body sets",
         "leases": "has the lease of an entry drafted; says what else is in it: software, a model",
         "drafts": "keeps equal parts once for a plan",
     },

@@ -140,13 +140,6 @@ class Refusal:
     missing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
-    """The values in effect that views of the same values under the same table have looked up."""
-
-    values: dict[str, Json] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
 class OptionView:
     """Effective values of a table of fields, by dotted path (`decode.temperature`).
@@ -155,8 +148,8 @@ class OptionView:
     values that were read and differ from their defaults: the part of a key that settings make.
     `reasons` says of some settings why they are not read. `known` remembers what was looked up in
     the table; views of one table share it, since a plan of 10,000 jobs looks up the same few
-    paths a million times. `lookups` remembers what came of it; views of one table and equal values
-    share that. `nodes` and `gpus` (of all nodes together, None on one) are what
+    paths a million times. `lookups` are the values in effect that were looked up, which `scoped`
+    views share. `nodes` and `gpus` (of all nodes together, None on one) are what
     `placement:` lets a server spread over, and `on_gpu` says whether it has any; what is made of
     them is placement too, and enters no key. `unused` are settings that the backend never reads,
     each with the reason.
@@ -168,7 +161,7 @@ class OptionView:
     refusals: list[Refusal] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     known: dict[str, Setting] = field(default_factory=dict, repr=False)
-    lookups: Lookups = field(default_factory=Lookups, repr=False)
+    lookups: dict[str, Json] = field(default_factory=dict, repr=False)
     files: Callable[[str], bytes | None] | None = field(default=None, repr=False)
     nodes: int = 1
     gpus: int | None = None
@@ -186,7 +179,7 @@ class OptionView:
 
     def get(self, path: str) -> Json:
         """The effective value at a dotted path; marks it as honoured."""
-        found = self.lookups.values
+        found = self.lookups
         if path in found:
             self.read.add(path)
             return found[path]

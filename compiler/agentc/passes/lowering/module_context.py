@@ -4,12 +4,11 @@ files and claims."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentc.backend_api import BackendTable, StageBackend, StageView
-from agentc.backend_api.view import Lookups, Setting, given_paths, unused_paths
+from agentc.backend_api.view import Setting, unused_paths
 from agentc.ir.module import Body, Module, Prompt
 from agentc.kinds import KINDS
 from agentc.kinds.field import Field, Json
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
 _FIELDS = {kind.name: kind.fields for kind in KINDS}
 _MOST_BYTES = 16 << 20
 """The largest file that a setting may name for its content to be read while compiling."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenValues:
-    """What a body sets, with what views of it have looked up; `paths` are those of the leaves."""
-
-    values: Mapping[str, Json]
-    paths: tuple[str, ...]
-    lookups: Lookups
 
 
 class ModuleContext(ModuleLeases):
@@ -52,7 +42,6 @@ class ModuleContext(ModuleLeases):
         self._boundary = boundary
         self._unused: dict[tuple[str, str], Mapping[str, str]] = {}
         self._tables: dict[tuple[str, str], tuple[tuple[Field, ...], dict[str, Setting]]] = {}
-        self._given: dict[tuple[Body, str], GivenValues] = {}
         self._references = OutsideReferences() if references is None else references
         self.tried: dict[tuple[Body, str], LoweringTrial] = {}
 
@@ -114,15 +103,6 @@ class ModuleContext(ModuleLeases):
         if name not in self._unused:
             self._unused[name] = unused_paths(self.fields_of(backend)[0], backend.unused)
         return self._unused[name]
-
-    def given(self, body: Body, backend: StageBackend) -> GivenValues:
-        """What a body sets for a backend."""
-        key = (body, backend.id)
-        if key not in self._given:
-            values = stage_values(body)
-            paths = tuple(given_paths(self.fields_of(backend)[0], values))
-            self._given[key] = GivenValues(values, paths, Lookups())
-        return self._given[key]
 
 
 def stage_values(body: Body) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from agentc.backend_api import JobDraft, Refusal, StageBackend, StageView
 from agentc.ir.module import Body, Stage
 from agentc.kinds import KINDS
 from agentc.passes.lowering.leases import MissingResourceError, PathEscape, path_escape
-from agentc.passes.lowering.module_context import ModuleContext
+from agentc.passes.lowering.module_context import ModuleContext, stage_values
 from agentc.source.files import OutsideError
 
 _KINDS = {kind.name: kind for kind in KINDS}
@@ -75,14 +75,13 @@ def attempt_lowering(stage: Stage, backend: StageBackend, context: ModuleContext
 def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> LoweringTrial:
     body = stage.body
     table, looked_up = context.fields_of(backend)
-    given = context.given(body, backend)
+    values = stage_values(body)
     view = StageView(
         table=table,
-        values=given.values,
+        values=values,
         kind=body.kind,
         inputs=body.slots(),
         known=looked_up,
-        lookups=given.lookups,
         files=context.content_of,
         unused=context.unused_of(backend),
     )
@@ -94,7 +93,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
     except MissingResourceError:
         return LoweringTrial(backend=backend, named=context.named)
     except OutsideError as error:
-        outside = path_escape(error, given.values)
+        outside = path_escape(error, values)
         return LoweringTrial(backend=backend, outside=outside, named=context.named)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
@@ -102,21 +101,18 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         if draft.view is not view:
             view.absorb(draft.view)
     _refuse_inputs(view, body, backend)
-    own = [path for path in given.paths if path not in body.defaulted]
-    defaulted = [path for path in given.paths if path in body.defaulted]
+    given = tuple(view.given())
+    lost = tuple(path for path in given if path not in view.read)
+    # A stage that names none takes that of `defaults:`, or the only entry of a section; it is no
+    # wish of its own.
+    wanted = [use for use in _KINDS[body.kind].uses if use in body.named - body.defaulted]
     return LoweringTrial(
         backend=backend,
         drafts=drafts,
-        ignored=tuple(path for path in own if path not in view.read),
-        ignored_defaults=tuple(path for path in defaulted if path not in view.read),
-        used_defaults=tuple(path for path in defaulted if path in view.read),
-        unused_resources=tuple(
-            use
-            for use in _KINDS[body.kind].uses
-            # A stage that names none takes that of `defaults:`, or the only entry of a section; it
-            # is no wish of its own.
-            if use in body.named and use not in body.defaulted and use not in context.asked
-        ),
+        ignored=tuple(path for path in lost if path not in body.defaulted),
+        ignored_defaults=tuple(path for path in lost if path in body.defaulted),
+        used_defaults=tuple(p for p in given if p in body.defaulted and p in view.read),
+        unused_resources=tuple(use for use in wanted if use not in context.asked),
         unused_inputs=_unused_inputs(body, drafts, backend),
         refusals=tuple(dict.fromkeys(view.refusals)),
         reasons={**view.unused, **view.reasons},
