@@ -77,15 +77,11 @@ def _entry_settings(
     own = {each.name for each in backend.fields}
     beside = [each for each in language.SHARING_FIELDS if each.name not in own]
     fields = {each.name: each for each in (*entry_fields(backend), *beside)}
-    written = [each for each in entry.settings.entries if each is not entry.backend]
-    for note in (each for each in written if each.key.text == language.DOC.name):
-        written.remove(note)
-        resolve_text(note.value, language.DOC, params, evaluator, sink)
-    computed = {each.key.text: evaluator.evaluate(each.value, params) for each in written}
+    keys_given, computed = _written(entry, params, evaluator, sink)
     nulls = [key for key, node in computed.items() if _says_null(node)]
     section = table.resources(what) if nulls else ()
     away = taken_away(nulls, fields, section)
-    given = [each.key for each in written if each.key.text not in away]
+    given = [key for key in keys_given if key.text not in away]
     # What null takes away is no key of this backend, but of another one.
     others = {each.name for every in section for each in every.fields}
     more = dict.fromkeys(nulls, others)
@@ -101,6 +97,24 @@ def _entry_settings(
         guessed=known.guessed,
         whole=len(keys) == len(given),
     )
+
+
+def _written(
+    entry: ResourceDecl, params: Mapping[str, Json], evaluator: Evaluator, sink: Sink
+) -> tuple[list[Scalar], dict[str, Node]]:
+    """The keys of an entry's settings, and their values with expressions computed; its `doc` is
+    checked and left out."""
+    keys: list[Scalar] = []
+    nodes: dict[str, Node] = {}
+    for each in entry.settings.entries:
+        if each is entry.backend:
+            continue
+        if each.key.text == language.DOC.name:
+            resolve_text(each.value, language.DOC, params, evaluator, sink)
+        else:
+            keys.append(each.key)
+            nodes[each.key.text] = evaluator.evaluate(each.value, params)
+    return keys, nodes
 
 
 def _resource(
