@@ -108,7 +108,7 @@ def test_some_references_pass_and_empty_functions_do_not(file: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("namespace", ["fresh", "published"])
+@pytest.mark.parametrize("namespace", ["fresh", pytest.param("published", marks=pytest.mark.long)])
 def test_a_dry_run_over_all_rows(file: Path, namespace: str) -> None:
     opener = _opened(file, namespace)
     worlds = [opener() for _ in range(200)]

@@ -182,6 +182,7 @@ def test_features_are_those_of_a_plain_forward_pass(
     assert features(url, again.getvalue()) == [found[1]], "the same pixels"
 
 
+@pytest.mark.parametrize("address", ["whole"], indirect=True)
 def test_a_page_scores_its_cosine(
     address: tuple[str, str],
     folders: dict[str, Path],
@@ -227,6 +228,7 @@ def test_a_page_scores_its_cosine(
     assert missing[2] == pytest.approx(scores["black"], abs=1e-5), "black is black"
 
 
+@pytest.mark.parametrize("address", ["whole"], indirect=True)
 def test_what_is_no_picture_is_refused(address: tuple[str, str]) -> None:
     url = address[1]
     whole = base64.b64encode(png()).decode()

@@ -193,19 +193,22 @@ def test_the_checkpoint_is_the_input_with_other_weights(experiment: Experiment) 
     assert dtypes(after / "model.safetensors") == {"BF16"}
 
 
-@pytest.mark.parametrize("backend", [SFT, DPO], ids=lambda backend: backend.id)
-def test_openrlhf_reads_the_flags_as_they_were_meant(python: Path, backend: StageBackend) -> None:
-    settings = {
-        "processes": 2,
-        "micro_batch": 1,
-        "adam_beta2": 0.95,
-        "gradient_checkpointing": True,
-        "lora": {"rank": 4, "dropout": 0.25, "targets": ["q_proj", "v_proj"]},
-        "seed": 7,
-    }
-    words = map(str, lowered(backend, **settings)["flags"])
+FLAGS: dict[str, Any] = {
+    "processes": 2,
+    "micro_batch": 1,
+    "adam_beta2": 0.95,
+    "gradient_checkpointing": True,
+    "lora": {"rank": 4, "dropout": 0.25, "targets": ["q_proj", "v_proj"]},
+    "seed": 7,
+}
+
+
+@pytest.fixture(scope="module")
+def library(python: Path) -> dict[str, Any]:
+    """What OpenRLHF makes of both command lines, and of some pairs."""
+    lines = {one.kind: [*map(str, lowered(one, **FLAGS)["flags"])] for one in (SFT, DPO)}
     done = subprocess.run(
-        [python, HERE / "parsed.py", backend.kind, *words],
+        [python, HERE / "library.py", json.dumps(lines)],
         env=variables(),
         capture_output=True,
         text=True,
@@ -213,7 +216,15 @@ def test_openrlhf_reads_the_flags_as_they_were_meant(python: Path, backend: Stag
         timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("backend", [SFT, DPO], ids=lambda backend: backend.id)
+def test_openrlhf_reads_the_flags_as_they_were_meant(
+    library: dict[str, Any], backend: StageBackend
+) -> None:
+    found = library[backend.kind]
     listed = json.loads((HERE / "flags_0.11.2.json").read_text())
     assert found["flags"] == listed[backend.kind]
     expected = {
@@ -239,17 +250,10 @@ def test_openrlhf_reads_the_flags_as_they_were_meant(python: Path, backend: Stag
     assert {flag: found["values"][flag] for flag in expected} == expected
 
 
-def test_pairs_without_masks_or_empty_places_are_scored_as_in_stock_openrlhf(python: Path) -> None:
-    done = subprocess.run(
-        [python, HERE / "stock.py"],
-        env=variables(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+def test_pairs_without_masks_or_empty_places_are_scored_as_in_stock_openrlhf(
+    library: dict[str, Any],
+) -> None:
+    found = library["losses"]
     for theirs, ours in (found["sums"], found["means"]):
         assert ours == pytest.approx(theirs, abs=1e-6)
     stock, whole, filled = found["losses"]
@@ -294,7 +298,7 @@ def test_neither_micro_batches_nor_processes_change_the_result(start: Start, who
     process, staging = start("dpo", time_left=0, **settings)
     finish_out_of_time(process, staging, STEPS, status=0)
     process, staging = start("dpo", **settings)
-    finish(process)
+    assert "Loaded the checkpoint" in finish(process)
     assert json.loads((staging / "facts.json").read_text())["world_size"] == 2
     for one, parts in zip(steps_of(whole), steps_of(staging), strict=True):
         assert parts["loss"] == pytest.approx(one["loss"], abs=2e-3)

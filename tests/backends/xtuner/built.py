@@ -1,6 +1,7 @@
 """Run by XTuner's own Python: what its loader, builders and argument parser make of a job's files.
 
-python built.py CONFIG ARGV...     prints JSON; ARGV is what its training program is given
+python built.py WITH_GPUS CONFIG ARGV...     prints JSON; ARGV is what its training program is given
+                                             beside CONFIG; of WITH_GPUS the classes are loaded
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def main() -> None:
     from xtuner.registry import BUILDER
     from xtuner.tools import train
 
+    with_gpus = Config.fromfile(sys.argv[1])
     sys.argv = ["train.py", *sys.argv[2:]]
     arguments = train.parse_args()
     config = Config.fromfile(arguments.config)
@@ -51,6 +53,11 @@ def main() -> None:
                 "lr": rates[config.accumulative_counts - 1 :: config.accumulative_counts],
                 "optimizer": _optimizer(wrapper),
                 "dtypes": sorted({str(p.dtype) for p in model.parameters()}),
+                "with_gpus": [
+                    with_gpus.optim_wrapper.type.__name__,
+                    with_gpus.optim_wrapper.dtype,
+                    with_gpus.env_cfg.dist_cfg.backend,
+                ],
                 "trained": sorted(n for n, p in model.named_parameters() if p.requires_grad),
             }
         )

@@ -54,7 +54,7 @@ def test_some_are_rendered_and_like_themselves(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.long)])
 def test_many_are_rendered_and_like_themselves(
     count: int, tasks: tuple[PageTask, ...], real_studio: PageStudio
 ) -> None:
