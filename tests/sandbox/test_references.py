@@ -1,4 +1,5 @@
-"""Evaluations of real references against themselves, several at once; a thousand by `make test-long`."""
+"""Evaluations of real references against themselves, several at once; a thousand where tests are
+long."""
 
 from __future__ import annotations
 
