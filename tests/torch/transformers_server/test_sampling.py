@@ -88,7 +88,7 @@ def test_near_ties_that_rounding_could_turn_are_reported(temperature: float) -> 
 def test_the_edge_of_the_nucleus_is_reported() -> None:
     torch.manual_seed(2)
     turned = 0
-    for seed in range(3000):
+    for seed in range(1000):
         row = torch.randn(12)
         mass = torch.softmax(row.double(), 0).sort(descending=True).values.cumsum(0)
         top_p = float(mass[seed % 4] + (torch.rand(()) * 4 - 2) * 3e-5)
