@@ -13,7 +13,9 @@ parser.add_argument("--meet", required=True)
 parser.add_argument("--die-when", help="a file at whose sight ranks but the first end")
 options, rest = parser.parse_known_args()
 
-print(f"I am {options.rank} of {options.nodes} and meet at {options.meet}", flush=True)
+# One write for the whole line: the ranks share a log.
+sys.stdout.write(f"I am {options.rank} of {options.nodes} and meet at {options.meet}\n")
+sys.stdout.flush()
 if options.rank == 0:
     server = pathlib.Path(__file__).with_name("server.py")
     sys.argv = [str(server), *(word for word in rest if word != "--headless")]
