@@ -220,7 +220,7 @@ class OptionView:
                 if name.startswith(f"{each.name}.")
             }
             reason = reasons.pop(each.name, None)
-            if path in self.unused:
+            if self._is_unused(path):
                 continue
             if reason is None:
                 reason = self._without_effect(each, start, without or {})
@@ -237,6 +237,11 @@ class OptionView:
                 result[each.name] = float(value) if real else value  # type: ignore[arg-type]
         assert not reasons, f"no settings of {settings.__name__}: {', '.join(reasons)}"
         return result
+
+    def _is_unused(self, path: str) -> bool:
+        """Whether the backend never reads a setting, or any of a group."""
+        below = self._setting(path).below if self.unused else ()
+        return path in self.unused or (below != () and all(self._is_unused(p) for _, p in below))
 
     def _has_group(self, path: str) -> bool:
         """Whether a group is there; one that may be null is read by that, without its settings."""

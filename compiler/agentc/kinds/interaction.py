@@ -20,7 +20,7 @@ from agentc.kinds.artifacts import (
 from agentc.kinds.field import Role
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.settings import fields_of
-from agentc.program.settings import setting
+from agentc.program.settings import only_with_input, setting, unless, without_input
 
 PREFIXES = Role(
     name="prefixes",
@@ -65,6 +65,11 @@ ENVIRONMENT_AT = (
     "Results are the same."
 )
 """The documentation of the setting `environment_at`."""
+
+PROMPT_OF_TASK = without_input(
+    "prefixes", because="an episode takes the prompt of the trajectory that it goes on from"
+)
+"""When a stage itself says under which prompts its episodes are played."""
 
 
 # fmt: off
@@ -124,31 +129,59 @@ class PrivilegedSettings(OnTasks):
 
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutSettings(OnTasks):
-    """Settings of `rollout`."""
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class TurnSettings:
+    """How the turns of an episode end."""
 
-    attempts: int = setting("Episodes for each task, or for each prefix.", 1, minimum=1)
-    prefix: PrefixSettings = setting(
-        "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
-        PrefixSettings())
-    candidates: int = setting(
-        "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one "
-        "that `critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).", 1, minimum=1)
-    decode: Decoding = setting("How replies are sampled.", Decoding())
     max_turns: int | None = setting(
         "Step limit of an episode; null: the environment's own.", None, minimum=1)
-    on_invalid: Literal["observe", "fail"] = setting(
-        "A reply without an action: `observe` tells the agent and costs a step, of the "
-        "environment's own limit too, `fail` ends the episode with the lowest reward.", "observe")
     on_overflow: Literal["end", "drop_oldest", "error"] = setting(
         "A prompt longer than the server's context: `end` ends the episode with the reward so "
         "far, `drop_oldest` forgets the oldest observation and the reply after it, as often as it "
         "takes, `error` fails the stage.", "end")
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class InvalidReplies:
+    """What becomes of replies without an action. Where these are the action itself is an option of
+    the backend."""
+
+    on_invalid: Literal["observe", "fail"] = setting(
+        "A reply without an action: `observe` tells the agent and costs a step, of the "
+        "environment's own limit too, `fail` ends the episode with the lowest reward.", "observe",
+        only_if=unless("no_action", "whole_reply",
+                       because="`no_action: whole_reply` takes every reply for an action"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledEpisodes(TurnSettings, OnTasks):
+    """Episodes of a policy, whoever learns from them."""
+
+    decode: Decoding = setting("How replies are sampled.", Decoding())
     seed: int = setting("Base of the sampling seeds; each episode derives its own.", 0, seed=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedEpisodes(SampledEpisodes):
+    """The same, several of each task or of each prefix."""
+
+    attempts: int = setting("Episodes for each task, or for each prefix.", 1, minimum=1)
+    prefix: PrefixSettings = setting(
+        "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
+        PrefixSettings(), only_if=only_with_input(
+            "prefixes", because="without `prefixes` every episode begins at its start"))
     prompt_seed: int = setting(
         "Base of the environment's prompt seeds; 0 with one attempt is the canonical prompt.", 0,
-        seed=True)
+        seed=True, only_if=PROMPT_OF_TASK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutSettings(InvalidReplies, RepeatedEpisodes):
+    """Settings of `rollout`."""
+
+    candidates: int = setting(
+        "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one "
+        "that `critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).", 1, minimum=1)
     concurrency: int = setting("Episodes in flight.", 32, minimum=1, identity="placement")
     error_budget: float = setting(
         "Share of episodes that may end in an infrastructure error before the stage fails.", 0.0,

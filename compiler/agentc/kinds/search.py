@@ -28,7 +28,7 @@ from agentc.kinds.interaction import (
 )
 from agentc.kinds.kind import Counts, Kind
 from agentc.kinds.settings import fields_of
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, only_with_input, setting, unless, without_input
 
 
 # fmt: off
@@ -42,13 +42,10 @@ class CandidateDecode:
     stop: tuple[str, ...] = setting("Texts that end a reply.", (), blank=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSettings(OnTasks):
-    """Settings of `search`."""
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class TreeGrowth:
+    """How a tree grows."""
 
-    prefix: PrefixSettings = setting(
-        "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
-        PrefixSettings())
     depth: int = setting(
         "A node deeper than this is a leaf: the longest path has one action more.", 20, minimum=1)
     iterations: int = setting(
@@ -58,7 +55,6 @@ class SearchSettings(OnTasks):
     dedup: Literal["reply", "action", "none"] = setting(
         "Which siblings are one: those with the same reply, with the same action, or none.",
         "reply")
-    decode: CandidateDecode = setting("How candidate replies are sampled.", CandidateDecode())
     on_overflow: Literal["drop_oldest", "end", "error"] = setting(
         "A prompt longer than the server's context: `drop_oldest` forgets the oldest "
         "observation and the reply after it, as published, `end` makes the node a leaf, `error` "
@@ -68,13 +64,35 @@ class SearchSettings(OnTasks):
         "(its evaluation does not).", False)
     seed: int = setting("Base of the sampling seeds; each node derives its own.", 0, seed=True)
     tie_seed: int = setting("Seed of the choice between equally good nodes.", 0, seed=True)
-    prompt_seed: int = setting("Base of the environment's prompt seeds.", 0, seed=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedTrees(TreeGrowth, OnTasks):
+    """Which trees a search grows, and how."""
+
+    prefix: PrefixSettings = setting(
+        "Where the trajectories of `prefixes` are cut. At least their last turn is done again.",
+        PrefixSettings(), only_if=only_with_input(
+            "prefixes", because="without `prefixes` every tree begins at the start of its task"))
+    decode: CandidateDecode = setting("How candidate replies are sampled.", CandidateDecode())
+    prompt_seed: int = setting(
+        "Base of the environment's prompt seeds.", 0, seed=True, only_if=without_input(
+            "prefixes", because="a tree takes the prompt of the trajectory that it goes on from"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSettings(SearchedTrees):
+    """Settings of `search`."""
+
     reach: Literal["auto", "fork", "replay"] = setting(
         "How the environment is brought to a node: `fork` its state, `replay` the actions from "
         "the start, or `auto`: fork where the environment can.", "auto", identity="placement")
     verify_share: float = setting(
         "Share of forked nodes that are replayed as well and must show the same observations.",
-        0.02, minimum=0, maximum=1, identity="placement")
+        0.02, minimum=0, maximum=1, identity="placement",
+        only_if=unless(
+            "reach", "replay",
+            because="`reach: replay` copies nothing that could be verified"))
     concurrency: int = setting("Trees in flight.", 16, minimum=1, identity="placement")
     error_budget: float = setting(
         "Share of trees that may end in an infrastructure error before the stage fails.", 0.0,
@@ -87,21 +105,39 @@ class SearchSettings(OnTasks):
 # 2501.11425, sections 3.2 and 3.3; `path_collection.py` for what the paper leaves open).
 
 PARTS = ("revision", "direct", "good", "optimal")
+_SPLICED = only_with(
+    "parts", "revision", "direct", because="no trajectory is spliced by these parts")
+_PAIRED = only_with(
+    "parts", "revision", "direct",
+    because="no trajectories are paired without `revision` or `direct`")
+_WHOLE = only_with(
+    "parts", "good", "optimal", because="no trajectory is kept whole by these parts")
+_WITH_ALPHA = only_with(
+    "parts", "revision", "direct", "good",
+    because="`optimal` takes the trajectories of the largest reward")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorJudge:
-    """How the actor is asked for its first mistake."""
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class JudgeDecode:
+    """How the answers of a judge are sampled."""
 
     temperature: float = setting("0 is greedy.", 1.0, minimum=0)
     top_p: float = setting("Nucleus mass.", 1.0, above=0, maximum=1)
     max_tokens: int = setting("Longest answer in tokens.", 500, minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class JudgeQuestions:
+    """What the actor is asked, and what its answers mean."""
+
     start: Literal["root", "divergence"] = setting(
         "Judge from the first action (as published), or from where the bad trajectory leaves "
         "the good one.", "root")
     unparsed: Literal["bad", "good", "pair"] = setting(
         "An answer without a verdict: count the action as `bad` (as published) or as `good`, or "
-        "leave the `pair` out.", "bad")
+        "leave the `pair` out.", "bad", only_if=unless(
+            "parser", "published",
+            because="`parser: published` takes every answer for a verdict"))
     on_no_bad: Literal["whole", "pair"] = setting(
         "No action is found bad: keep the `whole` bad trajectory (as published), or leave the "
         "`pair` out.", "whole")
@@ -113,6 +149,12 @@ class ErrorJudge:
         "answer (`path`), or anew for every `pair`, as published.", "path")
     instruction: str | None = setting(
         "Replaces the question's opening; null: the built-in one.", None, blank=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorJudge(JudgeQuestions, JudgeDecode):
+    """How the actor is asked for its first mistake."""
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +171,9 @@ class Signal:
         "the order of the pairs.", "pair")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviseSettings:
-    """Settings of `revise`."""
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class RevisionRows:
+    """What rows are made, and how many."""
 
     parts: tuple[str, ...] = setting(
         "What to make: `revision` (bad up to its first wrong action, signal, good), `direct` "
@@ -139,32 +181,56 @@ class ReviseSettings:
         "`optimal` (those with the largest reward).", ("revision", "good"),
         schema={"type": "array", "items": {"type": "string", "enum": [*PARTS]}, "minItems": 1,
                 "uniqueItems": True})
-    alpha: float | None = setting(
-        "The bar for a good trajectory's reward; needed by all parts but `optimal`.", None)
-    alpha_is: Literal["above", "at_least"] = setting(
-        "Whether the reward must be `above` alpha or may be `at_least` alpha.", "above")
-    beta: float = setting("What tells bad from good; see beta_is.", 0.2, minimum=0)
-    beta_is: Literal["gap", "ceiling"] = setting(
-        "`gap`: good exceeds bad by more than beta (the code and the text); `ceiling`: bad is "
-        "below beta (equation 4).", "gap")
-    judge: ErrorJudge = setting(
-        "How the actor is asked for the first wrong action of a bad trajectory (`revision`).",
-        ErrorJudge())
-    signal: Signal = setting("The reply between the bad and the good part.", Signal())
     dedup_revision: bool = setting(
         "Leave out revisions that differ from an earlier one in the thought of their signal "
-        "alone: pairs whose bad parts are the same up to the mistake.", False)
-    dedup_good: bool = setting("Leave out good trajectories with the same replies.", True)
+        "alone: pairs whose bad parts are the same up to the mistake.", False, only_if=_SPLICED)
+    dedup_good: bool = setting(
+        "Leave out good trajectories with the same replies.", True, only_if=_WHOLE)
     max_pairs_per_tree: int | None = setting(
-        "Draw at most so many pairs of a tree; null: all.", None, minimum=1)
+        "Draw at most so many pairs of a tree; null: all.", None, minimum=1, only_if=_SPLICED)
     max_revision: int | None = setting(
-        "Draw at most so many revision (or direct) rows; null: all.", None, minimum=1)
+        "Draw at most so many revision (or direct) rows; null: all.", None, minimum=1,
+        only_if=_SPLICED)
     max_good: int | None = setting(
-        "Draw at most so many good (or optimal) rows; null: all.", None, minimum=1)
+        "Draw at most so many good (or optimal) rows; null: all.", None, minimum=1,
+        only_if=_WHOLE)
+    seed: int = setting("Seed of the order of pairs and of all draws.", 123, seed=True)
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class RewardBars:
+    """Which trajectories are good, and which make a pair."""
+
+    alpha: float | None = setting(
+        "The bar for a good trajectory's reward; needed by all parts but `optimal`.", None,
+        only_if=_WITH_ALPHA)
+    alpha_is: Literal["above", "at_least"] = setting(
+        "Whether the reward must be `above` alpha or may be `at_least` alpha.", "above",
+        only_if=_WITH_ALPHA)
+    beta: float = setting(
+        "What tells bad from good; see beta_is.", 0.2, minimum=0, only_if=_PAIRED)
+    beta_is: Literal["gap", "ceiling"] = setting(
+        "`gap`: good exceeds bad by more than beta (the code and the text); `ceiling`: bad is "
+        "below beta (equation 4).", "gap", only_if=_PAIRED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviseSettings(RewardBars, RevisionRows):
+    """Settings of `revise`."""
+
+    judge: ErrorJudge = setting(
+        "How the actor is asked for the first wrong action of a bad trajectory (`revision`).",
+        ErrorJudge(), only_if=only_with(
+            "parts", "revision", because="nothing is judged without the part `revision`"))
+    signal: Signal = setting(
+        "The reply between the bad and the good part.", Signal(), only_if=only_with(
+            "parts", "revision", "direct",
+            because="no signal is written without `revision` or `direct`"))
     verify: Literal["off", "mark", "drop"] = setting(
         "Replay the spliced actions: `off`, `mark` rows whose good part cannot be replayed to "
-        "the same reward, or `drop` them.", "off")
-    seed: int = setting("Seed of the order of pairs and of all draws.", 123, seed=True)
+        "the same reward, or `drop` them.", "off", only_if=only_with(
+            "parts", "revision", "direct",
+            because="nothing is spliced without `revision` or `direct`"))
     concurrency: int = setting("Trajectories judged at once.", 32, minimum=1, identity="placement")
     error_budget: float = setting(
         "Share of pairs that may be lost to an infrastructure error before the stage fails.", 0.0,
@@ -177,12 +243,10 @@ class ReviseSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSettings:
-    """Settings of `sample`."""
+class DrawnTurns:
+    """Which turns get candidates, and how many."""
 
     candidates: int = setting("Replies for each turn.", 16, minimum=1)
-    decode: Decoding = setting(
-        "How replies are sampled.", Decoding(temperature=1.0, max_tokens=1024))
     fraction: float = setting("Share of the trajectories that is taken.", 1.0, above=0, maximum=1)
     limit: int | None = setting(
         "Take at most so many trajectories; null: all of the fraction.", None, minimum=1)
@@ -199,6 +263,14 @@ class SampleSettings:
     seed: int = setting(
         "Base of the sampling seeds, of which each candidate has its own; of the draw of "
         "trajectories too.", 0, seed=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSettings(DrawnTurns):
+    """Settings of `sample`."""
+
+    decode: Decoding = setting(
+        "How replies are sampled.", Decoding(temperature=1.0, max_tokens=1024))
     concurrency: int = setting("Requests in flight.", 32, minimum=1, identity="placement")
     error_budget: float = setting(
         "Share of turns that may end in an infrastructure error before the stage fails.", 0.0,

@@ -14,15 +14,17 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.kinds.field import Field, Json, number, string, strings
+from agentc.kinds.field import Json
+from agentc.kinds.interaction import RepeatedEpisodes
+from agentc.kinds.settings import fields_of
+from agentc_backends.agents.command.settings import CommandOptions
 from agentc_backends.agents.common.lowering import (
-    PROMPT_PER_ATTEMPT,
     environment_leases,
     episode_config,
-    leave_prefix,
     prompt_config,
     refuse_marker,
 )
+from agentc_backends.agents.common.settings import PromptSeeds
 from agentc_backends.agents.recording.lowering import recorded_job, refuse_drop_oldest, token_server
 from agentc_backends.software import LIGHT
 from agentc_backends.user_files.files import (
@@ -39,30 +41,12 @@ _NEEDED = ("httpx2", "starlette", "uvicorn")
 ID = "rollout.command"
 VERSION = 2
 
-OPTIONS: tuple[Field, ...] = (
-    string("run", "A Python file, relative to the spec: the agent. It is run once for each episode "
-           "(docs/harnesses.md).", nullable=True),
-    Field(
-        name="command",
-        schema={"type": "array", "items": {"type": "string"}},
-        doc="In place of `run`, the words of a command. Files of yours that it names belong into "
-        "`sources`.",
-        default=[],
-    ),
-    strings("sources", "Further files of text that it imports or reads, relative to the spec. It "
-            "finds them, and itself, under the same names in the folder that it is started in."),
-    Field(
-        name="params",
-        schema={"type": "object"},
-        doc="Values that it is told, by names of its own.",
-        default={},
-    ),
-    string("requirements", "The lock of the software that it runs in, relative to the spec; it "
-           "holds httpx2, starlette and uvicorn besides, which the job needs.", nullable=True),
-    number("episode_s", "Seconds that an episode may take; one that takes longer is ended, and is "
-           "an error.", 1800.0, above=0, identity="placement"),
-    PROMPT_PER_ATTEMPT,
-)  # fmt: skip
+OPTIONS = fields_of(CommandOptions)
+
+UNUSED = {
+    "prefix": "a program begins every episode at its start",
+    "on_invalid": "the program reads its own replies",
+}
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -82,7 +66,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     for path in ("run", "command", "sources"):
         view.get(path)
     server, tells = token_server(view, context, keeps_all=keeps_all)
-    _leave(view)
+    _refuse(view)
     refuse_marker(view, prompt)
     if prompt is not None and prompt.memory != "all":
         view.refuse(
@@ -93,10 +77,8 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     refuse_drop_oldest(view, "the program")
     software = _software(view)
     config: dict[str, Json] = {
-        **episode_config(view, facts, prompt),
-        "attempts": view.integer("attempts"),
-        "prompt_seed": view.integer("prompt_seed"),
-        "prompt_per_attempt": view.flag("prompt_per_attempt"),
+        **episode_config(view, facts, prompt, RepeatedEpisodes),
+        **view.config_of(PromptSeeds),
         "words": [*words],
         "python": main is not None,
         "files": file_entries(files),
@@ -122,14 +104,12 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     )
 
 
-def _leave(view: StageView) -> None:
+def _refuse(view: StageView) -> None:
     """What a program of others decides by itself."""
     if view.inputs.get("prefixes"):
         view.refuse("prefixes", "a program begins its own episodes", fix="remove it")
-    leave_prefix(view, "a program begins every episode at its start")
     if view.integer("candidates") > 1:
         view.refuse("candidates", "a program chooses its own replies", fix="remove it")
-    view.leave("on_invalid", "the program reads its own replies")
 
 
 def _environment(
@@ -167,4 +147,5 @@ BACKEND = StageBackend(
                             "infrastructure_errors"}),
     options=OPTIONS,
     inputs=("policy",),
+    unused=UNUSED,
 )  # fmt: skip

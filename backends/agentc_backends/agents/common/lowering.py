@@ -4,23 +4,16 @@ found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
 from agentc.ir.module import Prompt
-from agentc.kinds.field import Field, Json, boolean, choice, string
-from agentc.kinds.interaction import OBSERVATION_PREFIX, PrefixSettings
+from agentc.kinds.field import Json
+from agentc.kinds.interaction import OBSERVATION_PREFIX, SampledEpisodes
+from agentc.kinds.settings import fields_of
 from agentc.program.settings import declared_in
-from agentc_backends.agents.common.actions import ACTION_SPANS
+from agentc_backends.agents.common.settings import ActionOptions, ActionRules, ReplyRules
 from agentc_backends.software import LIGHT
-
-PROMPT_PER_ATTEMPT = boolean(
-    "prompt_per_attempt",
-    "Give each attempt at a task a prompt seed of its own (prompt_seed + attempt); false: all "
-    "attempts see the same prompt, as self-play pairs need.",
-    True,
-)
-"""An option of whoever lets a policy play whole episodes."""
 
 
 def environment_leases(
@@ -34,17 +27,18 @@ def environment_leases(
 
 
 def episode_config(
-    view: StageView, facts: Mapping[str, Json], prompt: Prompt | None
+    view: StageView,
+    facts: Mapping[str, Json],
+    prompt: Prompt | None,
+    settings: type[SampledEpisodes] = SampledEpisodes,
 ) -> dict[str, Json]:
-    """What a policy's episodes are told alike, whoever learns from them; `facts` are those of the
+    """The config of a policy's episodes, whoever learns from them; `facts` are those of the
     environment."""
+    check_split(view, facts["splits"])
     return {
-        "split": checked_split(view, facts["splits"]),
-        "limit": view.get("limit"),
-        "decode": view.get("decode"),
+        **view.config_of(settings),
+        "decode": view.get("decode"),  # numbers as the spec writes them
         "max_turns": view.get("max_turns") or facts["max_turns"],
-        "on_overflow": view.text("on_overflow"),
-        "seed": view.integer("seed"),
         "prompt": prompt_config(prompt),
         "reward_range": facts["reward_range"],
         "success_at": facts["success_at"],
@@ -110,8 +104,8 @@ def refuse_marker(view: StageView, prompt: Prompt | None) -> None:
         )
 
 
-def checked_split(view: StageView, splits: Json) -> str:
-    """The stage's split; refused when the environment declares splits and this is none of them."""
+def check_split(view: StageView, splits: Json) -> None:
+    """Refuse a split that is none of those that the environment declares."""
     split = view.text("split")
     if isinstance(splits, (list, tuple)) and splits and split not in splits:
         names = ", ".join(str(name) for name in splits)
@@ -120,11 +114,10 @@ def checked_split(view: StageView, splits: Json) -> str:
             f"the environment has no split {split!r}; it has {names}",
             fix="name one of them",
         )
-    return split
 
 
-def prefix_config(view: StageView) -> dict[str, Json]:
-    """The settings of the cut, refused where they leave no length."""
+def check_prefix(view: StageView) -> None:
+    """Refuse a `prefix` that leaves no length."""
     shortest, longest = view.integer("prefix.shortest"), view.get("prefix.longest")
     if isinstance(longest, int) and longest < shortest:
         view.refuse(
@@ -132,84 +125,45 @@ def prefix_config(view: StageView) -> dict[str, Json]:
             f"no prefix has {shortest} turns at least and {longest} at most",
             fix=f"set it to {shortest} or more",
         )
-    return view.config_of(PrefixSettings, "prefix")
 
 
-_CUT = [each.name for each in declared_in(PrefixSettings)]
+def placement_of(
+    view: StageView, settings: type, without: Mapping[str, str] | None = None
+) -> dict[str, Json]:
+    """The placement of a program by a dataclass of settings; where its environment is decides a
+    lease (`environment_leases`)."""
+    placement = view.config_of(settings, placement=True, without=without)
+    placement.pop("environment_at", None)
+    return placement
 
 
-def leave_prefix(view: StageView, why: str) -> None:
-    """The same of a stage without `prefixes`, where nothing is cut; `why` says so."""
-    view.config_of(PrefixSettings, "prefix", without=dict.fromkeys(_CUT, why))
+ACTION_OPTIONS = fields_of(ActionOptions)
 
-
-_INVALID = ("on_invalid", "invalid_message", "invalid_reward")
-_WHOLE: dict[str, Json] = {
-    "no_action": "whole_reply",
+_ALL_ACTIONS: dict[str, Json] = {
+    "action_span": "rest",
+    "action_space": "optional",
+    "no_action": "invalid",
     "on_invalid": "observe",
     "invalid_message": "",
     "invalid_reward": "keep",
 }
-"""The settings of a job in which every reply is an action."""
-
-ACTION_OPTIONS: tuple[Field, ...] = (
-    choice("action_span", "What belongs to an action: `line`, the rest of its line; `rest`, "
-           "everything after the first `Action:` (ETO's code); `last`, everything after the last "
-           "`Action:`, without a number before it (Agent-R's search); `after_last`, the same as it "
-           "stands (Agent-R's evaluation).", ACTION_SPANS, "line"),
-    choice("action_space", "Whether a space must follow `Action:` (ETO: required for WebShop and "
-           "ScienceWorld, optional for ALFWorld).", ("optional", "required"), "optional"),
-    choice("no_action", "A reply without `Action:` is `invalid` (see on_invalid), or the "
-           "`whole_reply` is the action, an empty one included (Agent-R's evaluation).",
-           ("invalid", "whole_reply"), "invalid"),
-    string("invalid_message", "What the agent receives after a reply without an action.",
-           "Invalid format. The reply must contain an action in the form that was asked for.",
-           blank=True),
-    choice("invalid_reward", "What an invalid reply that is observed does to the reward so far: "
-           "`keep` it, or start again from `zero` (ETO's code; it matters where the best reward "
-           "of an episode counts).", ("keep", "zero"), "keep"),
-)  # fmt: skip
+"""What a job has of settings that have no effect."""
 
 
 def action_config(view: StageView, prompt: Prompt | None) -> dict[str, Json]:
     """How the action of a reply is found; what cannot matter is not read."""
-    if prompt is not None and prompt.reply_format == "text":
-        for name in (*_INVALID, "no_action", "action_span", "action_space"):
-            view.leave(name, "the prompt's `reply_format: text` takes all of every reply")
-        return {**_WHOLE, "action_span": "rest", "action_space": "optional"}
-    if prompt is not None and prompt.reply_format == "tools":
-        for name in ("no_action", "action_span", "action_space"):
-            view.leave(name, "the prompt's `reply_format: tools` has an action in a call alone")
-        told = _invalid_reply_settings(view)
-        return {**told, "no_action": "invalid", "action_span": "rest", "action_space": "optional"}
-    config = _invalid(view)
-    config["action_span"] = view.text("action_span")
-    config["action_space"] = "optional"
-    if marks_actions(prompt):
-        config["action_space"] = view.text("action_space")
-    else:
-        view.leave("action_space", "the prompt's `reply_format: action_only` has no `Action:`")
-    return config
+    reply_format = "react" if prompt is None else prompt.reply_format
+    names, why = _WITHOUT_MARK.get(reply_format, ((), ""))
+    because = f"the prompt's `reply_format: {reply_format}` {why}"
+    config = view.config_of(ReplyRules, without=dict.fromkeys(names, because))
+    if reply_format == "text":
+        config["no_action"] = "whole_reply"
+    return {**_ALL_ACTIONS, **config}
 
 
-def _invalid(view: StageView) -> dict[str, Json]:
-    """What becomes of replies without an action; what cannot matter is not read."""
-    config: dict[str, Json] = {**_WHOLE, "no_action": view.text("no_action")}
-    if config["no_action"] == "whole_reply":
-        for name in _INVALID:
-            view.leave(name, "`no_action: whole_reply` takes every reply for an action")
-        return config
-    return config | _invalid_reply_settings(view)
-
-
-def _invalid_reply_settings(view: StageView) -> dict[str, Json]:
-    """The same where some replies are invalid."""
-    config: dict[str, Json] = {**_WHOLE, "no_action": "invalid"}
-    config["on_invalid"] = view.text("on_invalid")
-    if config["on_invalid"] == "observe":
-        config["invalid_message"] = view.text("invalid_message")
-        config["invalid_reward"] = view.text("invalid_reward")
-    else:
-        view.leave("invalid_message", "`on_invalid: fail` tells the agent nothing")
-        view.leave("invalid_reward", "`on_invalid: fail` ends with the lowest reward")
-    return config
+_WITHOUT_MARK: dict[str, tuple[Iterable[str], str]] = {
+    "text": (_ALL_ACTIONS, "takes all of every reply"),
+    "tools": ([each.name for each in declared_in(ActionRules)], "has an action in a call alone"),
+    "action_only": (["action_space"], "has no `Action:`"),
+}
+"""By the format of replies, settings of actions without an effect, and why."""

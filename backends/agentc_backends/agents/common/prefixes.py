@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agentc.kinds.interaction import PrefixSettings
 from agentc.program.artifact_files import TRAJECTORIES_FILE, TREES_FILE
 from agentc.program.job import Job, read_rows
 from agentc_backends.agents.common.failures import FatalError
@@ -71,14 +72,10 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutRules:
-    """The fields of `prefix` in `agentc.kinds.interaction`, by the same names. `most` is the
-    longest prefix that leaves a turn to the policy; None where its turns do not count."""
+class CutRules(PrefixSettings):
+    """Where trajectories are cut. `most` is the longest prefix that leaves a turn to the policy;
+    None where its turns do not count."""
 
-    cut: Literal["random", "every"]
-    shortest: int
-    longest: int | None
-    max_reward: float | None
     seed: int
     most: int | None
 
@@ -261,17 +258,11 @@ def job_prefixes(
 ) -> list[Prefix]:
     """The prefixes of the job's input, by place of the task; none is longer than `longest` where
     its turns are counted. Raises FatalError where there is none."""
-    given = job.config["prefix"]
     inputs = [_sources(folder) for folder in job.inputs("prefixes")]
     sources, left_out = read_sources(inputs, observation_prefix)
-    cuts = CutRules(
-        cut=given["cut"],
-        shortest=given["shortest"],
-        longest=given["longest"],
-        max_reward=given["max_reward"],
-        seed=seed,
-        most=longest if given["counted"] else None,
-    )
+    settings = job.config.read_as(PrefixSettings, at="prefix")
+    most = longest if settings.counted else None
+    cuts = CutRules(**asdict(settings), seed=seed, most=most)
     prefixes = cut_sources(sources, cuts, tasks, left_out)
     counts = {name: count for name, count in sorted(left_out.items()) if count}
     job.facts(prefixes=len(prefixes), prefixes_left_out=counts)

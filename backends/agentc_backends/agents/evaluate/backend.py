@@ -9,12 +9,17 @@ from collections.abc import Mapping
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import METRICS
+from agentc.kinds.evaluation import Loops
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX
+from agentc.program.settings import declared_in
 from agentc_backends.agents.command.backend import OPTIONS as COMMAND_OPTIONS
+from agentc_backends.agents.command.backend import UNUSED as COMMAND_UNUSED
 from agentc_backends.agents.command.backend import command_job
+from agentc_backends.agents.common.settings import ActionRules
 from agentc_backends.agents.rollout.backend import OPTIONS, rollout_job
 from agentc_backends.agents.verifiers.backend import OPTIONS as TASKSET_OPTIONS
+from agentc_backends.agents.verifiers.backend import UNUSED as TASKSET_UNUSED
 from agentc_backends.agents.verifiers.backend import taskset_job, taskset_lease
 from agentc_backends.software import LIGHT
 from agentc_backends.software import VERIFIERS as TASKSETS
@@ -26,8 +31,6 @@ All the others are, so that a new one is recorded without being named here."""
 
 _PROGRAM = ("words", "python", "files", "params", "tells", "keeps_all")
 """Settings of a program of the user's own; those that are more than a word of it have a digest."""
-
-_ACTION_RULES = ("action_span", "action_space", "no_action")
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -100,10 +103,9 @@ def _extra_metrics(view: StageView, rollout: JobDraft) -> dict[str, Json]:
         prompt = rollout.config["prompt"]
         assert isinstance(prompt, Mapping)
         asked["loops"] = {
-            "times": view.integer("loops.times"),
-            "longest": view.integer("loops.longest"),
+            **view.config_of(Loops, "loops"),
             "reply_format": prompt["reply_format"],
-            **{name: rollout.config[name] for name in _ACTION_RULES},
+            **{each.name: rollout.config[each.name] for each in declared_in(ActionRules)},
         }
     return asked
 
@@ -189,6 +191,7 @@ COMMAND = StageBackend(
     capabilities=frozenset({"react", "react_inline", "action_only", "text"}),
     options=COMMAND_OPTIONS,
     inputs=("policy",),
+    unused=COMMAND_UNUSED,
 )
 
 VERIFIERS = StageBackend(
@@ -201,4 +204,5 @@ VERIFIERS = StageBackend(
     lower=lower_verifiers,
     options=TASKSET_OPTIONS,
     inputs=("policy",),
+    unused=TASKSET_UNUSED,
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Json
+from agentc.kinds.interaction import ExpertSettings
 from agentc_backends.agents.common.lowering import (
-    checked_split,
+    check_split,
     environment_leases,
     marks_actions,
     prompt_config,
@@ -22,18 +23,14 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     thinks = marks_actions(prompt) or (
         prompt is not None and (prompt.output_marker is not None or prompt.reply_format == "tools")
     )
+    without: dict[str, str] = {}
     if prompt is not None and not thinks:
-        view.leave(
-            "thoughts",
-            f"the prompt's `reply_format: {prompt.reply_format}` has no place for a thought",
-        )
+        reply_format = f"`reply_format: {prompt.reply_format}`"
+        without["thoughts"] = f"the prompt's {reply_format} has no place for a thought"
+    check_split(view, facts["splits"])
     config: dict[str, Json] = {
-        "split": checked_split(view, facts["splits"]),
-        "limit": view.get("limit"),
-        "attempts": view.integer("attempts"),
-        "max_turns": view.get("max_turns"),
-        "thoughts": view.flag("thoughts") if thinks else False,
-        "seed": view.integer("seed"),
+        "thoughts": False,
+        **view.config_of(ExpertSettings, placement=False, without=without),
         "prompt": prompt_config(prompt),
         "reward_range": facts["reward_range"],
         "success_at": facts["success_at"],

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import METRICS
-from agentc.kinds.field import Field, Json, choice
-from agentc_backends.agents.rollout.backend import OPTIONS as ROLLOUT_OPTIONS
+from agentc.kinds.evaluation import Loops, SearchAnswer
+from agentc.kinds.field import Json
+from agentc.kinds.settings import fields_of
+from agentc.program.settings import declared_in
+from agentc_backends.agents.measure.settings import MeasureOptions
 from agentc_backends.software import LIGHT
-
-_ACTION_RULES = ("action_span", "action_space", "no_action")
-
-OPTIONS: tuple[Field, ...] = (
-    *(option for option in ROLLOUT_OPTIONS if option.name in _ACTION_RULES),
-    choice("reply_format", "The prompt's, under which the trajectories were played: with the "
-           "others it says what `loops` takes for an action. Nodes of trees have their actions.",
-           ("react", "react_inline", "action_only", "text", "tools"), "react"),
-)  # fmt: skip
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """One job. The environment is not leased; it says what rewards mean."""
     facts = context.environment_facts(stage)
     config: dict[str, Json] = {
-        "answer": stage.text("answer"),
+        **stage.config_of(SearchAnswer),
         "success_at": stage.get("success_at"),
         "confidence": stage.number("confidence"),
         "environment": facts["name"],
@@ -57,18 +51,15 @@ def _extra_metrics(stage: StageView) -> dict[str, Json]:
     draws = stage.get("best_of")
     if isinstance(draws, list) and draws:
         asked["best_of"] = draws
-    rules = (*_ACTION_RULES, "reply_format")
     if stage.get("loops") is None:
-        for name in rules:
-            stage.leave(name, "actions are read for `loops` alone")
-        return asked
-    asked["loops"] = {
-        "times": stage.integer("loops.times"),
-        "longest": stage.integer("loops.longest"),
-        **{name: stage.text(name) for name in rules},
-    }
+        because = "actions are read for `loops` alone"
+        stage.config_of(MeasureOptions, without=dict.fromkeys(_RULES, because))
+    else:
+        asked["loops"] = stage.config_of(Loops, "loops") | stage.config_of(MeasureOptions)
     return asked
 
+
+_RULES = [each.name for each in declared_in(MeasureOptions)]
 
 BACKEND = StageBackend(
     id="measure.episodes",
@@ -78,5 +69,5 @@ BACKEND = StageBackend(
     "intervals over tasks.",
     software=LIGHT,
     lower=lower,
-    options=OPTIONS,
+    options=fields_of(MeasureOptions),
 )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import PRIVILEGED_INFORMATION
-from agentc.kinds.field import Json
-from agentc_backends.agents.common.lowering import checked_split
+from agentc.kinds.interaction import PrivilegedSettings
+from agentc_backends.agents.common.lowering import check_split
 from agentc_backends.environments.server.settings import PRIVILEGED
 from agentc_backends.software import LIGHT
 
@@ -25,10 +25,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             fix="leave the stage out, and `privileged` out of the critic: it is trained on what "
             "the agent saw then",
         )
-    config: dict[str, Json] = {
-        "split": checked_split(view, facts["splits"]),
-        "limit": view.get("limit"),
-    }
+    check_split(view, facts["splits"])
     return (
         JobDraft(
             kind="privileged",
@@ -37,7 +34,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             software=LIGHT,
             program=("-m", "agentc_backends.agents.privileged.job_privileged"),
             view=view,
-            config=config,
+            config=view.config_of(PrivilegedSettings),
             inputs={},
             produces=PRIVILEGED_INFORMATION.name,
             leases=(_telling(context.environment_lease(view)),),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CANDIDATE_SCORES, REWARDED_TURNS
 from agentc.kinds.field import Json
+from agentc.kinds.search import RankSettings
 from agentc_backends.software import LIGHT, TORCH
 
 _REFERENCE = "reference"
@@ -18,10 +19,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     sees, span = given.text("reference_context"), given.text("span")
     privileged = stage.inputs.get("privileged", ())
     _refuse(given, stage, sees, bool(privileged))
-    placement: dict[str, Json] = {
-        "concurrency": given.integer("concurrency"),
-        "error_budget": given.number("error_budget"),
-    }
+    placement = given.config_of(RankSettings, placement=True)
     inputs = {"candidates": stage.inputs["candidates"], "critic": stage.inputs["critic"]}
     hidden = {"privileged": privileged} if privileged else {}
     jobs = []
@@ -129,10 +127,6 @@ BACKEND = StageBackend(
 
 def lower_value_head(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """One job, which loads the critic itself."""
-    for name in ("reference_context", "span"):
-        view.leave(name, "a head's value is compared with no reference's")
-    for name in ("concurrency", "error_budget"):
-        view.leave(name, "no server is asked")
     return (
         JobDraft(
             kind="rank",
@@ -159,4 +153,10 @@ VALUE_HEAD = StageBackend(
     lower=lower_value_head,
     capabilities=frozenset({"value_head", "resume"}),
     inputs=_OF_A_HEAD,
+    unused={
+        "reference_context": "a head's value is compared with no reference's",
+        "span": "a head's value is compared with no reference's",
+        "concurrency": "no server is asked",
+        "error_budget": "no server is asked",
+    },
 )

@@ -9,6 +9,9 @@ from typing import Any
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageView
 from agentc.kinds.artifacts import TRAJECTORIES
 from agentc.kinds.field import Json
+from agentc.kinds.interaction import RolloutSettings
+from agentc_backends.agents.common.lowering import placement_of
+from agentc_backends.agents.recording.settings import RecordedOptions
 
 _TELLING = frozenset({"logprobs", "token_ids"})
 
@@ -56,11 +59,7 @@ def recorded_job(
         kind="rollout",
         view=view,
         config={**config, "tells": tells, "keeps_all": keeps_all},
-        placement={
-            "concurrency": view.integer("concurrency"),
-            "error_budget": view.number("error_budget"),
-            "episode_s": view.number("episode_s"),
-        },
+        placement=placement_of(view, RolloutSettings) | placement_of(view, RecordedOptions),
         produces=TRAJECTORIES.name,
         extra_identity={**identity, **({"keeps_all": True} if keeps_all else {})},
         contract={"reward_range": facts["reward_range"], "network": True},

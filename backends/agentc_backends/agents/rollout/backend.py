@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import TRAJECTORIES
-from agentc.kinds.field import Field, Json, choice
+from agentc.kinds.interaction import RepeatedEpisodes, RolloutSettings
+from agentc.kinds.settings import fields_of
 from agentc.lease_roles import LeaseRole
 from agentc_backends.agents.common.lowering import (
-    ACTION_OPTIONS,
-    PROMPT_PER_ATTEMPT,
     action_config,
+    check_prefix,
     environment_leases,
     episode_config,
-    leave_prefix,
-    prefix_config,
+    placement_of,
     prompt_config,
 )
+from agentc_backends.agents.common.settings import PromptSeeds, RolloutOptions
 from agentc_backends.software import LIGHT
 
 _SCORERS: tuple[LeaseRole, ...] = ("critic", "reference")
@@ -30,13 +30,7 @@ _TELLING = frozenset({"logprobs", "token_ids", "scoring"})
 ID = "rollout.react"
 VERSION = 2
 
-OPTIONS: tuple[Field, ...] = (
-    *ACTION_OPTIONS,
-    PROMPT_PER_ATTEMPT,
-    choice("same_state", "What must be equal when a prefix is played again: the `observation` too, "
-           "or the `reward` alone, where an environment's texts vary (ScienceWorld).",
-           ("observation", "reward"), "observation", identity="placement"),
-)  # fmt: skip
+OPTIONS = fields_of(RolloutOptions)
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -49,26 +43,15 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
     view = stage.scoped()
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
-    config = {**episode_config(view, facts, prompt), "attempts": view.integer("attempts")}
-    placement: dict[str, Json] = {
-        "concurrency": view.integer("concurrency"),
-        "error_budget": view.number("error_budget"),
+    config = {
+        **episode_config(view, facts, prompt, RepeatedEpisodes),
+        **view.config_of(PromptSeeds),
+        **action_config(view, prompt),
     }
     inputs = {"policy": stage.inputs["policy"]}
-    prefixes = stage.inputs.get("prefixes", ())
-    if prefixes:
+    if prefixes := stage.inputs.get("prefixes", ()):
         inputs["prefixes"] = prefixes
-        config["prefix"] = prefix_config(view)
-        placement["same_state"] = view.text("same_state")
-        for path in ("prompt_seed", "prompt_per_attempt"):
-            view.leave(path, "an episode takes the prompt of the trajectory that it goes on from")
-    else:
-        config["prompt_seed"] = view.integer("prompt_seed")
-        config["prompt_per_attempt"] = view.flag("prompt_per_attempt")
-        whole = "without `prefixes` every episode begins at its start"
-        leave_prefix(view, whole)
-        view.leave("same_state", whole)
-    config |= action_config(view, prompt)
+        check_prefix(view)
     candidates = view.integer("candidates")
     scorers: tuple[LeaseDraft, ...] = ()
     if candidates > 1 and stage.inputs.get("critic"):
@@ -89,7 +72,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         program=("-m", "agentc_backends.agents.rollout.job_rollout"),
         view=view,
         config=config,
-        placement=placement,
+        placement=placement_of(view, RolloutSettings) | placement_of(view, RolloutOptions),
         inputs=inputs,
         produces=TRAJECTORIES.name,
         leases=(

@@ -9,14 +9,10 @@ have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from agentc_backends.agents.common.actions import (
-    ActionSpace,
-    ActionSpan,
-    parse_action,
-    whole_reply,
-)
+from agentc.kinds.interaction import TurnSettings
+from agentc_backends.agents.common.actions import parse_action, whole_reply
 from agentc_backends.agents.common.episode import (
     Attempt,
     End,
@@ -39,22 +35,15 @@ from agentc_backends.agents.common.prefixes import (
 )
 from agentc_backends.agents.common.prompts import observation_message
 from agentc_backends.agents.common.seeds import turn_seed
+from agentc_backends.agents.common.settings import ReplyRules
 from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
-    """How a policy's turns go: their limit, and what replies mean. Plans of before lack what has a
-    default here."""
+@dataclass(frozen=True, kw_only=True)
+class TurnRules(ReplyRules, TurnSettings):
+    """How a policy's turns go: their limit, and what replies mean."""
 
     max_turns: int
-    on_invalid: Literal["observe", "fail"]
-    on_overflow: Literal["drop_oldest", "end", "error"]
-    invalid_message: str
-    invalid_reward: Literal["keep", "zero"] = "keep"
-    action_span: ActionSpan
-    action_space: ActionSpace
-    no_action: Literal["invalid", "whole_reply"] = "invalid"
 
 
 def turn_action(rules: EpisodeRules, turns: TurnRules, reply: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CANDIDATES
 from agentc.kinds.field import Json
+from agentc.kinds.search import DrawnTurns, SampleSettings
 from agentc_backends.software import LIGHT
 
 _NEEDED = ("logprobs", "token_ids")
@@ -22,21 +23,13 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "log-probabilities, without which no candidate can be ranked",
             fix="name a server that loads the policy itself: `backend: vllm` or `transformers`",
         )
-    fraction, limit = view.number("fraction"), view.get("limit")
-    if fraction == 1.0 and limit is None:
-        view.leave("take", "every trajectory is taken without `fraction` or `limit`")
-        take = "hash"
-    else:
-        take = view.text("take")
+    without: dict[str, str] = {}
+    if view.number("fraction") == 1.0 and view.get("limit") is None:
+        without["take"] = "every trajectory is taken without `fraction` or `limit`"
     config: dict[str, Json] = {
-        "candidates": view.integer("candidates"),
-        "decode": view.get("decode"),
-        "fraction": fraction,
-        "limit": limit,
-        "take": take,
-        "turns": view.get("turns"),
-        "on_overflow": view.text("on_overflow"),
-        "seed": view.integer("seed"),
+        "take": "hash",
+        **view.config_of(DrawnTurns, without=without),
+        "decode": view.get("decode"),  # numbers as the spec writes them
     }
     return (
         JobDraft(
@@ -47,10 +40,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             program=("-m", "agentc_backends.agents.sample.job_sample"),
             view=view,
             config=config,
-            placement={
-                "concurrency": view.integer("concurrency"),
-                "error_budget": view.number("error_budget"),
-            },
+            placement=view.config_of(SampleSettings, placement=True),
             inputs={"policy": stage.inputs["policy"], "rollouts": stage.inputs["rollouts"]},
             produces=CANDIDATES.name,
             leases=(server,),

@@ -14,25 +14,25 @@ from agentc.backend_api import (
     StageBackend,
     StageView,
 )
-from agentc.kinds.field import Field, Json, number
-from agentc_backends.agents.common.lowering import episode_config, leave_prefix
+from agentc.kinds.field import Json
+from agentc.kinds.interaction import RepeatedEpisodes
+from agentc.kinds.settings import fields_of
+from agentc_backends.agents.common.lowering import episode_config
 from agentc_backends.agents.recording.lowering import recorded_job, refuse_drop_oldest, token_server
+from agentc_backends.agents.verifiers.settings import TasksetOptions
 from agentc_backends.software import VERIFIERS
 
 ID = "rollout.verifiers"
 VERSION = 2
 
-OPTIONS: tuple[Field, ...] = (
-    Field(
-        name="harness",
-        schema={"type": "object"},
-        doc="Settings of the harness, by verifiers' names: `{id: \"null\"}` is its chat loop. "
-        "Empty: what the taskset's environment names, else that loop.",
-        default={},
-    ),
-    number("episode_s", "Seconds that an episode may take; one that takes longer is ended, and is "
-           "an error.", 1800.0, above=0, identity="placement"),
-)  # fmt: skip
+OPTIONS = fields_of(TasksetOptions)
+
+UNUSED = {
+    "prefix": "a harness begins every episode at its start",
+    "on_invalid": "the taskset reads the replies",
+    "prompt_seed": "a task of a taskset has one prompt",
+    "environment_at": "a taskset has no server",
+}
 
 
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -59,12 +59,11 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     view = stage.scoped()
     facts, world = context.environment_facts(view), taskset_lease(view, context)
     server, tells = token_server(view, context, keeps_all=keeps_all)
-    _leave(view)
+    _refuse(view)
     refuse_drop_oldest(view, "the harness")
     environment: Json = {"id": world.backend, "version": world.version, **world.identity}
     config: dict[str, Json] = {
-        **episode_config(view, facts, None),
-        "attempts": view.integer("attempts"),
+        **episode_config(view, facts, None, RepeatedEpisodes),
         "world": {**(world.settings or {}), "environment": environment},
         "harness": view.get("harness"),
     }
@@ -85,16 +84,12 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
     )
 
 
-def _leave(view: StageView) -> None:
+def _refuse(view: StageView) -> None:
     """What a harness of others decides by itself."""
     if view.inputs.get("prefixes"):
         view.refuse("prefixes", "a harness begins its own episodes", fix="remove it")
-    leave_prefix(view, "a harness begins every episode at its start")
     if view.integer("candidates") > 1:
         view.refuse("candidates", "a harness takes each reply as it is", fix="remove it")
-    view.leave("on_invalid", "the taskset reads the replies")
-    view.leave("prompt_seed", "a task of a taskset has one prompt")
-    view.leave("environment_at", "a taskset has no server")
 
 
 BACKEND = StageBackend(
@@ -109,4 +104,5 @@ BACKEND = StageBackend(
     capabilities=frozenset({"resume", "infrastructure_errors"}),
     options=OPTIONS,
     inputs=("policy",),
+    unused=UNUSED,
 )
