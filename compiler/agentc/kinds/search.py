@@ -194,6 +194,11 @@ class RevisionRows:
     max_good: int | None = setting(
         "Draw at most so many good (or optimal) rows; null: all.", None, minimum=1,
         only_if=_WHOLE)
+    verify: Literal["off", "mark", "drop"] = setting(
+        "Replay the spliced actions: `off`, `mark` rows whose good part cannot be replayed to "
+        "the same reward, or `drop` them.", "off", only_if=only_with(
+            "parts", "revision", "direct",
+            because="nothing is spliced without `revision` or `direct`"))
     seed: int = setting("Seed of the order of pairs and of all draws.", 123, seed=True)
 
 
@@ -226,11 +231,6 @@ class ReviseSettings(RewardBars, RevisionRows):
         "The reply between the bad and the good part.", Signal(), only_if=only_with(
             "parts", "revision", "direct",
             because="no signal is written without `revision` or `direct`"))
-    verify: Literal["off", "mark", "drop"] = setting(
-        "Replay the spliced actions: `off`, `mark` rows whose good part cannot be replayed to "
-        "the same reward, or `drop` them.", "off", only_if=only_with(
-            "parts", "revision", "direct",
-            because="nothing is spliced without `revision` or `direct`"))
     concurrency: int = setting("Trajectories judged at once.", 32, minimum=1, identity="placement")
     error_budget: float = setting(
         "Share of pairs that may be lost to an infrastructure error before the stage fails.", 0.0,

@@ -163,7 +163,7 @@ def rules(
         "max_pairs_per_tree": None,
         "max_revision": None,
         "max_good": None,
-        "drop_unverified": False,
+        "verify": "off",
         "seed": 123,
         "observation_prefix": "Observation: ",
     }

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.agents.sample.candidates import SampleRules, draw_turns
+from agentc.kinds.search import DrawnTurns
+from agentc_backends.agents.sample.candidates import draw_turns
 
 
-def rules(**changes: Any) -> SampleRules:
+def rules(**changes: Any) -> DrawnTurns:
     given: dict[str, Any] = {
         "candidates": 2,
         "fraction": 1.0,
@@ -19,7 +20,7 @@ def rules(**changes: Any) -> SampleRules:
         "on_overflow": "drop",
         "seed": 0,
     }
-    return SampleRules(**{**given, **changes})
+    return DrawnTurns(**{**given, **changes})
 
 
 ROWS = [

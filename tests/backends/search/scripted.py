@@ -11,8 +11,9 @@ from tests.backends.inside.test_same_results import inside
 
 from agentc_backends.agents.common.episode import EpisodeRules, Reply, Step
 from agentc_backends.agents.common.prompts import EpisodePrompt, Message
+from agentc_backends.agents.search.settings import SearchRules
 from agentc_backends.agents.search.tree import TreeRoot, task_roots
-from agentc_backends.agents.search.tree_search import ReachRules, SearchRules, TreeSearch
+from agentc_backends.agents.search.tree_search import ReachRules, TreeSearch
 from agentc_backends.clients.errors import ContextOverflowError
 
 EPISODE = EpisodeRules(

@@ -13,9 +13,10 @@ from agentc.program.job import Job
 from agentc_backends.agents.command.play import AgentProgram, Door, ProgramStage, play
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import connect
-from agentc_backends.agents.common.episode import Attempt, read_rules, split_tasks, task_attempts
+from agentc_backends.agents.common.episode import Attempt, planned_attempts, read_rules, split_tasks
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.runner import ON_OVERFLOW, Row
+from agentc_backends.agents.common.settings import PlannedEpisodes
 from agentc_backends.agents.recording.episodes import play_recorded
 from agentc_backends.agents.recording.recorder import open_recorder
 
@@ -48,13 +49,8 @@ async def roll_out(job: Job) -> None:
             folder=job.work / "running",
             model=job.leases["policy"]["model"],
         )
-        attempts = task_attempts(
-            split_tasks(meta, rules.split, config["limit"]),
-            config["attempts"],
-            seed=config["seed"],
-            prompt_seed=config["prompt_seed"],
-            prompt_per_attempt=config["prompt_per_attempt"],
-        )
+        planned = config.read_as(PlannedEpisodes)
+        attempts = planned_attempts(split_tasks(meta, rules.split, planned.limit), planned)
         keeps_all = config["keeps_all"]
         config.assert_all_read()
         if tells:

@@ -24,6 +24,7 @@ from agentc_backends.agents.common.prompts import (
     read_prompt,
 )
 from agentc_backends.agents.common.seeds import episode_seed, prefix_seed
+from agentc_backends.agents.common.settings import PlannedEpisodes
 
 End: TypeAlias = Literal["success", "failure", "limit", "overflow", "error"]
 
@@ -331,6 +332,17 @@ def task_attempts(
         for position, task_id in enumerate(tasks)
         for number in range(attempts)
     ]
+
+
+def planned_attempts(tasks: Sequence[str], planned: PlannedEpisodes) -> list[Attempt]:
+    """Every episode that a stage plays from its start."""
+    return task_attempts(
+        tasks,
+        planned.attempts,
+        seed=planned.seed,
+        prompt_seed=planned.prompt_seed,
+        prompt_per_attempt=planned.prompt_per_attempt,
+    )
 
 
 def prefix_attempts(

@@ -254,13 +254,17 @@ def _short(text: str) -> str:
 
 
 def job_prefixes(
-    job: Job, observation_prefix: str, tasks: Sequence[str], seed: int, longest: int
+    job: Job,
+    observation_prefix: str,
+    tasks: Sequence[str],
+    settings: PrefixSettings,
+    seed: int,
+    longest: int,
 ) -> list[Prefix]:
     """The prefixes of the job's input, by place of the task; none is longer than `longest` where
     its turns are counted. Raises FatalError where there is none."""
     inputs = [_sources(folder) for folder in job.inputs("prefixes")]
     sources, left_out = read_sources(inputs, observation_prefix)
-    settings = job.config.read_as(PrefixSettings, at="prefix")
     most = longest if settings.counted else None
     cuts = CutRules(**asdict(settings), seed=seed, most=most)
     prefixes = cut_sources(sources, cuts, tasks, left_out)

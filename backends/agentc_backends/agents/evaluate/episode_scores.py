@@ -13,15 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from statistics import fmean
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from agentc_backends.agents.common.actions import (
-    ActionSpace,
-    ActionSpan,
-    parse_action,
-    whole_reply,
-)
+from agentc.kinds.evaluation import Loops
+from agentc_backends.agents.common.actions import parse_action, whole_reply
 from agentc_backends.agents.common.prompts import ReplyFormat
+from agentc_backends.agents.common.settings import ActionRules
 
 Document: TypeAlias = Mapping[str, Any]
 """A metrics.json."""
@@ -67,16 +64,11 @@ def _scored(tasks: Mapping[str, Mapping[str, Any]]) -> int:
     return sum(task["reward"] is not None for task in tasks.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopRules:
-    """A block of at most `longest` actions is a loop when it stands `times` times in a row; the
-    others are the rollout's, for an action to be what the environment was given."""
+@dataclass(frozen=True, kw_only=True)
+class LoopRules(ActionRules, Loops):
+    """What a loop is; the others are the rollout's, for an action to be what the environment was
+    given."""
 
-    times: int
-    longest: int
-    action_span: ActionSpan
-    action_space: ActionSpace
-    no_action: Literal["invalid", "whole_reply"]
     reply_format: ReplyFormat
 
 

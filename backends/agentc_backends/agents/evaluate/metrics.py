@@ -37,10 +37,9 @@ class ExtraMetrics:
     @classmethod
     def of(cls, config: JobConfig) -> ExtraMetrics:
         """Of a job's settings; they are there where something is asked for."""
-        loops = config.get("loops")
         return cls(
             best_of=tuple(config.get("best_of") or ()),
-            loops=None if loops is None else LoopRules(**loops),
+            loops=config.read_as(LoopRules, at="loops") if config.get("loops") else None,
             reward_name=config.get("reward_name"),
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentc.kinds.interaction import ExpertSettings
 from agentc.program.artifact_files import TRAJECTORIES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.connect import AgentGymWorld, connect
@@ -34,15 +35,16 @@ _IN_FLIGHT = 16
 async def collect(job: Job) -> None:
     """Replay the plans of the job and write trajectories.jsonl."""
     config = job.config
-    max_turns, thoughts = config["max_turns"], config["thoughts"]
+    settings = config.read_as(ExpertSettings)
+    max_turns, thoughts = settings.max_turns, settings.thoughts
     async with connect(job.leases, None, _IN_FLIGHT) as servers:
         meta = await servers.world.meta()
         rules = read_rules(config, meta)
         attempts = task_attempts(
-            split_tasks(meta, rules.split, config["limit"]),
-            config["attempts"],
-            seed=config["seed"],
-            prompt_seed=config["seed"],
+            split_tasks(meta, rules.split, settings.limit),
+            settings.attempts,
+            seed=settings.seed,
+            prompt_seed=settings.seed,
             prompt_per_attempt=True,
         )
         config.assert_all_read()

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from agentc.kinds.interaction import PrivilegedSettings
 from agentc.program.artifact_files import PRIVILEGED_FILE
 from agentc.program.job import Job
 from agentc_backends.agents.common.episode import split_tasks
@@ -26,16 +27,16 @@ _AT_ONCE = 64
 
 async def collect(job: Job) -> None:
     """Ask for the texts of the job's tasks and write privileged.jsonl. Raises FatalError."""
-    split, limit = job.config["split"], job.config["limit"]
+    settings = job.config.read_as(PrivilegedSettings)
     job.config.assert_all_read()
     environment = environment_client(job.leases["environment"], concurrency=1)
     rows: list[dict[str, Any]] = []
     try:
-        tasks = split_tasks(await environment.meta(), split, limit)
+        tasks = split_tasks(await environment.meta(), settings.split, settings.limit)
         for start in range(0, len(tasks), _AT_ONCE):
             asked = tasks[start : start + _AT_ONCE]
             for task, told in zip(asked, await environment.hidden(asked), strict=True):
-                rows.append(_row(task, split, told))
+                rows.append(_row(task, settings.split, told))
             job.progress(len(rows), len(tasks), "texts")
     except BadRequestError as error:
         raise FatalError(str(error)) from error

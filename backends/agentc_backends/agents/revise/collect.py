@@ -200,7 +200,7 @@ async def _rows(
                 continue
             counts.trials["verified" if trial.verified else str(trial.because)] += 1
             counts.other_observations += trial.verified and not trial.same_observations
-            if rules.drop_unverified and not trial.verified:
+            if rules.verify == "drop" and not trial.verified:
                 counts.left_out["unverified"] += 1
                 continue
             row |= trial_fields(trial)

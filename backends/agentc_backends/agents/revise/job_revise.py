@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from agentc.program.artifact_files import ROWS_FILE, TREES_FILE
@@ -18,18 +19,11 @@ from agentc_backends.agents.common.connect import AgentGymWorld, ChatPolicy, los
 from agentc_backends.agents.common.failures import ErrorBudgetError
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.agents.common.program import run_job
-from agentc_backends.agents.common.prompts import OBSERVATION_PREFIX
 from agentc_backends.agents.common.runner import run_concurrently
 from agentc_backends.agents.revise.collect import SPLICED, RevisionCounts, collect, judge_facts
 from agentc_backends.agents.revise.judge import Cut, Judge
 from agentc_backends.agents.revise.pairs import Pair, RevisionTree, read_trees
-from agentc_backends.agents.revise.rules import (
-    JudgeRules,
-    ReviseError,
-    ReviseRules,
-    RewardThresholds,
-    SignalRules,
-)
+from agentc_backends.agents.revise.rules import ReviseError, ReviseRules
 from agentc_backends.agents.revise.splice import Replayer, Trial, shared_length
 from agentc_backends.clients.errors import InfrastructureError
 from agentc_backends.clients.leases import chat_client, environment_client
@@ -38,7 +32,7 @@ from agentc_backends.statistics.measurements import JUDGED_BY
 
 async def revise(job: Job) -> None:
     """Make the rows of the job of its trees and write rows.jsonl."""
-    rules, judge_rules = _rules(job.config), _judge_rules(job.config)
+    rules = job.config.read_as(ReviseRules)
     decode = job.config["decode"]
     protocol = judge_protocol(job.config)
     job.config.assert_all_read()
@@ -48,7 +42,7 @@ async def revise(job: Job) -> None:
     )
     counts.trees = len(trees)
     counts.leaves = sum(len(tree.leaves) for tree in trees)
-    async with connect(job, rules, judge_rules, decode) as asking:
+    async with connect(job, rules, decode) as asking:
         rows = await collect(
             trees,
             rules,
@@ -97,31 +91,6 @@ def _nothing(trees: Sequence[RevisionTree], rules: ReviseRules, counts: Revision
     if any(part in rules.parts for part in SPLICED) and counts.pairs == 0:
         return f"{message}: rewards within a tree are never far enough apart for beta"
     return f"{message}; the counts above say what became of them"
-
-
-def _rules(config: JobConfig) -> ReviseRules:
-    bars, signal = config["bars"], config["signal"]
-    if signal is not None:
-        signal = SignalRules(**{**signal, "thoughts": tuple(signal["thoughts"])})
-    return ReviseRules(
-        parts=tuple(config["parts"]),
-        bars=None if bars is None else RewardThresholds(**bars),
-        signal=signal,
-        best_reward=config["best_reward"],
-        dedup_good=config["dedup_good"],
-        dedup_revision=config["dedup_revision"],
-        max_pairs_per_tree=config["max_pairs_per_tree"],
-        max_revision=config["max_revision"],
-        max_good=config["max_good"],
-        drop_unverified=config["verify"] == "drop",
-        seed=config["seed"],
-        observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
-    )
-
-
-def _judge_rules(config: JobConfig) -> JudgeRules | None:
-    judge = config["judge"]
-    return None if judge is None else JudgeRules(**judge, seed=config["seed"])
 
 
 _HOPELESS = 20
@@ -212,7 +181,6 @@ class RevisionServers:
 async def connect(
     job: Job,
     rules: ReviseRules,
-    judge_rules: JudgeRules | None,
     decode: Mapping[str, Any] | None,
 ) -> AsyncIterator[RevisionServers]:
     """The servers that the job leases: a policy to judge, an environment to try splices out in."""
@@ -224,7 +192,7 @@ async def connect(
     async with AsyncExitStack() as stack:
         judge: Judge | None = None
         replayer: Replayer | None = None
-        if judge_rules is not None:
+        if rules.judge is not None:
             assert decode is not None
             chat = await stack.enter_async_context(
                 chat_client(job.leases["policy"], concurrency=concurrency)
@@ -232,7 +200,8 @@ async def connect(
             answers = stack.enter_context(
                 Journal(job.work / "judgements.jsonl", ("tree", "node", "pair"))
             )
-            judge = Judge(judge_rules, ChatPolicy(chat, decode), lost, answers)
+            asked = replace(rules.judge, seed=rules.seed)
+            judge = Judge(asked, ChatPolicy(chat, decode), lost, answers)
             stack.callback(judge.close)
         lease = job.leases.get("environment")
         if lease is not None:

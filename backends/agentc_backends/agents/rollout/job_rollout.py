@@ -17,14 +17,15 @@ from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import Servers, connect
 from agentc_backends.agents.common.episode import (
     Attempt,
+    planned_attempts,
     prefix_attempts,
     read_rules,
     split_tasks,
-    task_attempts,
 )
 from agentc_backends.agents.common.prefixes import Divergences, job_prefixes, prefix_facts
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.runner import ON_OVERFLOW, Row, play_attempts
+from agentc_backends.agents.common.settings import PlannedEpisodes
 from agentc_backends.agents.rollout.choice import choice_facts, open_chooser
 from agentc_backends.agents.rollout.play import BrokenEpisodeError, ReplayRules, TurnRules, play
 from agentc_backends.clients.errors import InfrastructureError
@@ -41,24 +42,22 @@ async def roll_out(job: Job) -> None:
     ):
         meta = await servers.world.meta()
         rules = read_rules(config, meta)
-        turns = config.read_as(TurnRules)
+        turns, planned = config.read_as(TurnRules), config.read_as(PlannedEpisodes)
         again = ReplayRules()
-        tasks = split_tasks(meta, rules.split, config["limit"])
+        tasks = split_tasks(meta, rules.split, planned.limit)
         if job.inputs("prefixes"):
-            again = ReplayRules(config["prefix"]["counted"], job.placement["same_state"])
-            seed = config["seed"]
+            again = ReplayRules(planned.prefix.counted, job.placement["same_state"])
             prefixes = job_prefixes(
-                job, rules.prompt.observation_prefix, tasks, seed, longest=turns.max_turns - 1
-            )
-            attempts = prefix_attempts(prefixes, tasks, config["attempts"], seed=seed)
-        else:
-            attempts = task_attempts(
+                job,
+                rules.prompt.observation_prefix,
                 tasks,
-                config["attempts"],
-                seed=config["seed"],
-                prompt_seed=config["prompt_seed"],
-                prompt_per_attempt=config["prompt_per_attempt"],
+                planned.prefix,
+                planned.seed,
+                longest=turns.max_turns - 1,
             )
+            attempts = prefix_attempts(prefixes, tasks, planned.attempts, seed=planned.seed)
+        else:
+            attempts = planned_attempts(tasks, planned)
         config.assert_all_read()
         policy = servers.policy
         assert policy is not None

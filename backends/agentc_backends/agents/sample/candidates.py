@@ -10,27 +10,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from agentc.kinds.search import DrawnTurns
 from agentc.runtime.contracts.turn_contracts import candidate_seed, turn_id
 from agentc_backends.agents.common.episode import Reply, TokenPolicy
 from agentc_backends.agents.common.prompts import Message, model_messages
 from agentc_backends.clients.errors import ContextOverflowError, InfrastructureError
 
 Row: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRules:
-    """SAMPLE_FIELDS of `agentc.kinds.search`, by the same names."""
-
-    candidates: int
-    fraction: float
-    limit: int | None
-    take: Literal["hash", "published"]
-    turns: int | None
-    on_overflow: Literal["drop", "error"]
-    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +50,7 @@ class DrawCounts:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def draw_turns(
-    inputs: Sequence[Sequence[Row]], rules: SampleRules
-) -> tuple[list[Turn], DrawCounts]:
+def draw_turns(inputs: Sequence[Sequence[Row]], rules: DrawnTurns) -> tuple[list[Turn], DrawCounts]:
     """The turns of the stage in the order of inputs, rows and turns. Episodes that ended in an
     infrastructure error are no trajectories."""
     counts = DrawCounts()
@@ -99,7 +85,7 @@ class _DrawnRow(NamedTuple):
     attempt: int
 
 
-def _part(rows: Sequence[_DrawnRow], rules: SampleRules) -> list[_DrawnRow]:
+def _part(rows: Sequence[_DrawnRow], rules: DrawnTurns) -> list[_DrawnRow]:
     """The share that is taken, in the order of the rows."""
     # int() as the released script has it; the sum keeps 0.7 of 10 at 7.
     most = int(len(rows) * rules.fraction + 1e-9)
@@ -144,7 +130,7 @@ def _turns(given: int | None, row: Row, most: int | None, counts: DrawCounts) ->
     return found
 
 
-async def draw_candidates(turn: Turn, rules: SampleRules, policy: TokenPolicy) -> dict[str, Any]:
+async def draw_candidates(turn: Turn, rules: DrawnTurns, policy: TokenPolicy) -> dict[str, Any]:
     """The row of a turn. Raises InfrastructureError; ContextOverflowError where the stage is to
     fail at a prompt that is too long."""
     seeds = [candidate_seed(rules.seed, turn.id, number) for number in range(rules.candidates)]

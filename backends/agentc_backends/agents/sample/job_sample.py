@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
+from agentc.kinds.search import DrawnTurns
 from agentc.program.artifact_files import CANDIDATES_FILE, TRAJECTORIES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
@@ -20,7 +21,6 @@ from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.runner import Row, WorkProgress, play_unfinished
 from agentc_backends.agents.sample.candidates import (
     DrawCounts,
-    SampleRules,
     Turn,
     draw_candidates,
     draw_turns,
@@ -42,7 +42,7 @@ _ON_OVERFLOW = (
 async def sample(job: Job) -> None:
     """Ask for all candidates and write candidates.jsonl."""
     decode = job.config["decode"]
-    rules = job.config.read_as(SampleRules)
+    rules = job.config.read_as(DrawnTurns)
     job.config.assert_all_read()
     rows = [stored_rows(path / TRAJECTORIES_FILE) for path in job.inputs("rollouts")]
     turns, counts = draw_turns(rows, rules)
@@ -61,7 +61,7 @@ async def sample(job: Job) -> None:
 
 async def _draw_all(
     job: Job,
-    rules: SampleRules,
+    rules: DrawnTurns,
     turns: Sequence[Turn],
     counts: DrawCounts,
     policy: ChatPolicy,

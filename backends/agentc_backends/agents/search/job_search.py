@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentc.kinds.search import SearchedTrees
 from agentc.program.artifact_files import TREES_FILE
 from agentc.program.job import Job, write_rows
 from agentc_backends.agents.common.agreement import compare_with_trainer
@@ -22,8 +23,9 @@ from agentc_backends.agents.common.prefixes import Divergences, job_prefixes, pr
 from agentc_backends.agents.common.program import run_job
 from agentc_backends.agents.common.runner import Row, WorkProgress, play_unfinished
 from agentc_backends.agents.search.navigator import Copying
+from agentc_backends.agents.search.settings import SearchRules
 from agentc_backends.agents.search.tree import RequestBudget, TreeRoot, prefix_roots, task_roots
-from agentc_backends.agents.search.tree_search import ReachRules, SearchRules, TreeSearch
+from agentc_backends.agents.search.tree_search import ReachRules, TreeSearch
 from agentc_backends.clients.errors import InfrastructureError
 
 _ON_OVERFLOW = (
@@ -35,13 +37,14 @@ _ON_OVERFLOW = (
 async def search(job: Job) -> None:
     """Grow the trees of the job and write trees.jsonl."""
     config = job.config
-    rules = config.read_as(SearchRules)
+    rules, wanted = config.read_as(SearchRules), config.read_as(SearchedTrees)
     in_flight = job.placement["concurrency"] * rules.children
     async with connect(job.leases, config["decode"], in_flight) as servers:
         meta = await servers.world.meta()
         episode = read_rules(config, meta)
         how = _reach_rules(job, meta, rules)
-        roots = _roots(job, episode, rules, split_tasks(meta, episode.split, config["limit"]))
+        tasks = split_tasks(meta, episode.split, wanted.limit)
+        roots = _roots(job, episode, wanted, tasks)
         config.assert_all_read()
         assert servers.policy is not None
         await compare_with_trainer(job, servers.policy)
@@ -51,17 +54,22 @@ async def search(job: Job) -> None:
 
 
 def _roots(
-    job: Job, episode: EpisodeRules, rules: SearchRules, tasks: Sequence[str]
+    job: Job, episode: EpisodeRules, wanted: SearchedTrees, tasks: Sequence[str]
 ) -> list[TreeRoot]:
     """A tree for each task, or for each prefix of the input. Raises FatalError where there is
     none."""
     if not job.inputs("prefixes"):
-        return task_roots(tasks, rules.seed, rules.tie_seed, job.config["prompt_seed"])
+        return task_roots(tasks, wanted.seed, wanted.tie_seed, wanted.prompt_seed)
     prefixes = job_prefixes(
-        job, episode.prompt.observation_prefix, tasks, rules.seed, longest=rules.depth
+        job,
+        episode.prompt.observation_prefix,
+        tasks,
+        wanted.prefix,
+        wanted.seed,
+        longest=wanted.depth,
     )
-    counted = job.config["prefix"]["counted"]
-    return prefix_roots(prefixes, rules.seed, rules.tie_seed, counted=counted)
+    counted = wanted.prefix.counted
+    return prefix_roots(prefixes, wanted.seed, wanted.tie_seed, counted=counted)
 
 
 def _reach_rules(job: Job, meta: Mapping[str, Any], rules: SearchRules) -> ReachRules:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentc_backends.agents.common.actions import (
-    ActionSpace,
-    ActionSpan,
     has_mark,
     last_line,
     parse_action,
@@ -47,6 +45,7 @@ from agentc_backends.agents.search.navigator import (
     StateNavigator,
     is_verified,
 )
+from agentc_backends.agents.search.settings import SearchRules
 from agentc_backends.agents.search.tree import (
     End,
     GivenTurn,
@@ -56,28 +55,6 @@ from agentc_backends.agents.search.tree import (
     TreeRoot,
 )
 from agentc_backends.clients.errors import ContextOverflowError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchRules:
-    """How trees of a stage grow: the shape of the search, and what replies mean. Plans of
-    before lack what has a default here."""
-
-    depth: int
-    iterations: int
-    children: int
-    c_uct: float
-    dedup: Literal["reply", "action", "none"]
-    on_overflow: Literal["drop_oldest", "end", "error"]
-    flatten_observations: bool
-    seed: int
-    tie_seed: int
-    action_span: ActionSpan
-    action_space: ActionSpace
-    no_action: Literal["observe", "last_line"]
-    turn_numbers: Literal["keep", "drop"] = "keep"
-    invalid_message: str
-    invalid_reward: Literal["keep", "zero"] = "keep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.kinds.interaction import RepeatedEpisodes
 from agentc.program.job import Job
 from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.agents.common.connect import ChatPolicy, lost_server
@@ -49,10 +50,11 @@ async def play_taskset(job: Job) -> None:
                 recorder=recorder,
                 model=lease["model"],
             )
+            planned = config.read_as(RepeatedEpisodes)
             attempts = task_attempts(
-                split_tasks(world.meta(), rules.split, config["limit"]),
-                config["attempts"],
-                seed=config["seed"],
+                split_tasks(world.meta(), rules.split, planned.limit),
+                planned.attempts,
+                seed=planned.seed,
                 prompt_seed=0,
                 prompt_per_attempt=False,
             )
