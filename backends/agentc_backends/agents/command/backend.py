@@ -108,6 +108,8 @@ def _refuse(view: StageView) -> None:
     """What a program of others decides by itself."""
     if view.inputs.get("prefixes"):
         view.refuse("prefixes", "a program begins its own episodes", fix="remove it")
+        # What is set for episodes without them is not reported as well.
+        view.inputs = {role: made for role, made in view.inputs.items() if role != "prefixes"}
     if view.integer("candidates") > 1:
         view.refuse("candidates", "a program chooses its own replies", fix="remove it")
 

@@ -128,9 +128,8 @@ def _groups(
     decode: dict[str, Json] | None = None
     if isinstance(judge, dict):
         # Numbers as the spec writes them.
-        decode = {name: view.get(f"judge.{name}") for name in _of(JudgeDecode, judge)} | {
-            "stop": []
-        }
+        decode = {name: view.get(f"judge.{name}") for name in _of(JudgeDecode, judge)}
+        decode["stop"] = []
         judge = {"unparsed": "bad", **_of(JudgeQuestions, judge)}
     if isinstance(signal, dict):
         reply_format = "react" if prompt is None else prompt.reply_format
