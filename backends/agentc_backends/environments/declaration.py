@@ -6,7 +6,7 @@ settings by `effective` and start their server by `environment_lease`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
@@ -28,19 +28,16 @@ def environment_backend(
     version: int,
     module: str | None = None,
     inside: bool = False,
-    unused: Callable[[OptionView], Mapping[str, str]] = lambda options: {},
     **declared: Any,
 ) -> EnvironmentBackend:
     """An environment whose server takes the settings as they are. `module` is its program, else
     that of their dataclass; `inside`: its calls are quick, so that jobs may open it themselves;
-    `unused` gives settings that have no effect beside the others, and why; `declared` are more
-    members of `EnvironmentBackend`."""
+    `declared` are more members of `EnvironmentBackend`."""
     program = module or settings.__module__
 
     def lease(options: OptionView) -> LeaseDraft:
-        left = unused(options)
-        read: Any = effective(options, settings, left)
-        return environment_lease(backend, options, read, module=program, left=left, inside=inside)
+        read: Any = effective(options, settings)
+        return environment_lease(backend, options, read, module=program, inside=inside)
 
     backend = EnvironmentBackend(
         id=id, version=version, fields=fields_of(settings), lease=lease, **declared
@@ -49,17 +46,21 @@ def environment_backend(
 
 
 def effective(
-    options: OptionView, settings: type[S], left: Mapping[str, str] | None = None, **apart: Any
+    options: OptionView, settings: type[S], without: Mapping[str, str] | None = None, **apart: Any
 ) -> S:
-    """The settings of a spec's entry; those of `left` (name: why) have no effect and keep their
-    defaults, and so do those that are not served, which a declaration reads by itself. `apart` are
-    those that are not in the spec."""
+    """The settings of a spec's entry. Those of `without` (name: why) and those whose `only_if` does
+    not hold have no effect and keep their defaults, and so do those that are not served, which a
+    declaration reads by itself. `apart` are those that are not in the spec."""
     given = apart
     accepted = {field.name for field in options.table}
-    for name, because in (left or {}).items():
-        options.leave(name, because)
+    reasons = without or {}
     for each in declared_in(settings):
-        if each.about.served and each.name in accepted and each.name not in (left or {}):
+        if each.name not in accepted:
+            continue
+        reason = reasons.get(each.name) or options.without_effect(each, without=reasons)
+        if reason is not None:
+            options.leave(each.name, reason)
+        elif each.about.served:
             value: Any = options.get(each.name)
             if isinstance(value, list):
                 value = tuple(value)
@@ -73,7 +74,6 @@ def environment_lease(
     settings: Any,
     *,
     module: str | None = None,
-    left: Mapping[str, str] | None = None,
     identity: Mapping[str, Json] | None = None,
     expect: Mapping[str, Json] | None = None,
     inside: bool = False,
@@ -81,13 +81,14 @@ def environment_lease(
     ready_timeout_s: float = 60.0,
     needs: tuple[LeaseRole, ...] = (),
 ) -> LeaseDraft:
-    """The server that receives these settings but those of `left`. `identity` enters keys, else the
-    settings as read; `expect` is what its identity must say, else the rules among them. `module` is
-    its program, else `job_serve.py` beside the dataclass; `needs` are servers that it calls."""
+    """The server that receives these settings but those without an effect. `identity` enters keys,
+    else the settings as read; `expect` is what its identity must say, else the rules among them.
+    `module` is its program, else `job_serve.py` beside the dataclass; `needs` are servers that it
+    calls."""
     name = backend.id.removeprefix("env.")
     beside = type(settings).__module__.rpartition(".")[0]
     program = ["-m", module or f"{beside}.job_serve", "--port", "0", "--ready-file", "{ready_file}"]
-    data = data_of(settings, without=left or ())
+    data = data_of(settings, without=options.reasons)
     return LeaseDraft(
         role="environment",
         backend=backend.id,

@@ -223,7 +223,7 @@ class OptionView:
             if self._is_unused(path):
                 continue
             if reason is None:
-                reason = self._without_effect(each, start, without or {})
+                reason = self.without_effect(each, start, without=without or {})
             if reason is not None:
                 self._leave_whole(path, reason)
             elif each.is_group and self._has_group(path):
@@ -251,11 +251,12 @@ class OptionView:
         self.read.add(path)
         return isinstance(self._given(setting.parts), dict)
 
-    def _without_effect(
-        self, declared: Declared, start: str, without: Mapping[str, str]
+    def without_effect(
+        self, declared: Declared, start: str = "", *, without: Mapping[str, str]
     ) -> str | None:
         """Why a setting has no effect, None where it has one. One that depends on a setting without
-        effect has one; the other's reason is reported."""
+        effect (one of `without`, say) has one; the other's reason is reported."""
+        value: Json = None
         for condition in declared.about.only_if:
             path = start + condition.name
             if condition.role:
@@ -264,9 +265,10 @@ class OptionView:
             elif condition.name in without or path in self.reasons or path in self.unused:
                 continue
             else:
-                holds = condition.holds(self.get(path))
+                value = self.get(path)
+                holds = condition.holds(value)
             if not holds:
-                return condition.because
+                return condition.because.replace("{value}", str(value))
         return None
 
     def _leave_whole(self, path: str, because: str) -> None:

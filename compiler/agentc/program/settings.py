@@ -38,7 +38,7 @@ class Condition:
     """When a setting has an effect: if the setting `name` beside it has one of `values` (any that
     is true where none is named; of a list, if one of them is in it), or, with `unless`, none of
     them; or if the stage has the input `role`, or, with `unless`, has it not. `because` tells the
-    user why the setting has no effect otherwise."""
+    user why the setting has no effect otherwise; in it, `{value}` is the value of `name`."""
 
     because: str
     name: str = ""

@@ -24,7 +24,7 @@ def main() -> int:
         name: config[name]
         for name in ("success_at", "split", "environment", "reward_range", "protocol")
     }
-    asked = ExtraMetrics.of(config)
+    asked = config.read_as(ExtraMetrics)
     config.assert_all_read()
     rows = read_rows(job.input("rollouts") / TRAJECTORIES_FILE)
     try:

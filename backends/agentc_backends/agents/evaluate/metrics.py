@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from agentc.program.job import Job, JobConfig
+from agentc.program.job import Job
 from agentc_backends.agents.evaluate.episode_scores import (
     LoopRules,
     best_of,
@@ -33,15 +33,6 @@ class ExtraMetrics:
     best_of: tuple[int, ...] = ()
     loops: LoopRules | None = None
     reward_name: str | None = None
-
-    @classmethod
-    def of(cls, config: JobConfig) -> ExtraMetrics:
-        """Of a job's settings; they are there where something is asked for."""
-        return cls(
-            best_of=tuple(config.get("best_of") or ()),
-            loops=config.read_as(LoopRules, at="loops") if config.get("loops") else None,
-            reward_name=config.get("reward_name"),
-        )
 
     def names(self) -> list[str]:
         """As `metric:` of a claim has them."""

@@ -22,7 +22,7 @@ def main() -> int:
     config = job.config
     success_at, confidence = config["success_at"], config["confidence"]
     about = {name: config[name] for name in ("environment", "reward_range")}
-    asked = ExtraMetrics.of(config)
+    asked = config.read_as(ExtraMetrics)
     episodes, protocol = _episodes(job)
     config.assert_all_read()
     split = next((row["split"] for row in episodes if "split" in row), "")

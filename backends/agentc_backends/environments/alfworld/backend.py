@@ -59,18 +59,14 @@ _KINDS: Mapping[str, tuple[str, ...]] = {"invented_rooms": ROOMS, "invented_task
 
 
 def _lease(options: OptionView) -> LeaseDraft:
-    left: dict[str, str] = {}
-    if options.text("games") != INVENTED:
-        for name in ("invented_games", "invented_seed", *_KINDS):
-            left[name] = "`games` names a folder, so none are invented"
-    settings = effective(options, AlfworldSettings, left)
+    settings = effective(options, AlfworldSettings)
     try:
         splits = read_splits(settings.splits, options.file)
     except SplitError as error:
         options.refuse("splits", str(error))
         splits = {}
     files: dict[str, Json] = {}
-    if left:
+    if settings.games != INVENTED:
         files = _files(options, settings.games, splits)
     else:
         _check_invented(options, settings)
@@ -84,7 +80,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         BACKEND,
         options,
         settings,
-        left=left,
         identity=identity,
         expect={"options": rules_of(settings), "splits": lines, "files": files},
         inside=True,

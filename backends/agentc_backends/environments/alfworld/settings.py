@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting
 from agentc_backends.environments.server.splits import (
     ReadFile,
     SplitError,
@@ -165,6 +165,10 @@ def _check_disjoint(found: Mapping[str, Split]) -> None:
 
 
 # fmt: off
+_OF_INVENTED = only_with(
+    "games", INVENTED, because="`games` names a folder, so none are invented")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlfworldSettings:
     # What is played shows in digests.
@@ -189,11 +193,13 @@ class AlfworldSettings:
         "End an episode at the first action of which nothing happens; as released, it costs a "
         "turn.", False)
     invented_games: int = setting(
-        "How many games to invent for training.", 500, minimum=1, maximum=20000, rule=False)
-    invented_seed: int = setting("Seed of the invented games.", 0, seed=True, rule=False)
+        "How many games to invent for training.", 500, minimum=1, maximum=20000, rule=False,
+        only_if=_OF_INVENTED)
+    invented_seed: int = setting("Seed of the invented games.", 0, seed=True, rule=False,
+        only_if=_OF_INVENTED)
     invented_rooms: tuple[str, ...] = setting(
         f"Rooms to invent: {', '.join(ROOMS)}; empty: all. Bathrooms have the fewest things and "
-        "places.", (), rule=False)
+        "places.", (), rule=False, only_if=_OF_INVENTED)
     invented_tasks: tuple[str, ...] = setting(
         f"Kinds of task to invent: {', '.join(TASKS)}; empty: all. The shortest is `put`, the "
-        "longest `two`.", (), rule=False)
+        "longest `two`.", (), rule=False, only_if=_OF_INVENTED)

@@ -32,17 +32,11 @@ from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT, SANDBOX
 
 _ROUNDS = ColBenchSettings().rounds
-_OF_INVENTED = ("family", "invented_tasks", "invented_seed", "careless", "wander")
-_OF_MODEL = (
-    *("human_temperature", "human_max_tokens", "human_prompt"),
-    *("human_system", "human_dialogue", "human_seeding"),
-)
 
 
 def _lease(options: OptionView) -> LeaseDraft:
     invented = options.text("tasks") == INVENTED
-    left = _left(options, invented)
-    settings = effective(options, ColBenchSettings, left)
+    settings = effective(options, ColBenchSettings)
     rules = split_rules(options, settings)
     identity = options.identity()
     expect: dict[str, Json] = {"options": {**rules_of(settings), "invented": invented}}
@@ -68,7 +62,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         BACKEND,
         options,
         settings,
-        left=left,
         identity=identity,
         expect=expect,
         # Boxes are tried, references run, and other jobs may start at the same time.
@@ -76,18 +69,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         needs=("simulator",) if settings.human == "model" else (),
     )
     return replace(lease, software=LIGHT if invented else SANDBOX)
-
-
-def _left(options: OptionView, invented: bool) -> dict[str, str]:
-    """Settings that have no effect, and why."""
-    left: dict[str, str] = {}
-    if not invented:
-        left |= dict.fromkeys(_OF_INVENTED, "`tasks` names a file: nothing is invented")
-    if not invented or options.text("family") != "prices":
-        left["custom"] = "only `family: prices` has customs"
-    if options.text("human") != "model":
-        left |= dict.fromkeys(_OF_MODEL, "`human: scripted` asks no model")
-    return left
 
 
 def _prompt_fault(words: str) -> str:

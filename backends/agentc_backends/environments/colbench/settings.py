@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting
 from agentc_backends.environments.colbench.tasks import DEFAULT, INVENTED, CodeTask
 
 PLACES = ("description", "reference", "dialogue")
@@ -61,6 +61,14 @@ def filled(prompt: str, task: CodeTask, dialogue: str) -> str:
 
 
 # fmt: off
+_OF_INVENTED = only_with(
+    "tasks", INVENTED, because="`tasks` names a file: nothing is invented")
+_OF_PRICES = tuple(
+    only_with(name, value, because="only `family: prices` has customs")
+    for name, value in (("tasks", INVENTED), ("family", "prices")))
+_OF_MODEL = only_with("human", "model", because="`human: scripted` asks no model")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColBenchSettings:
     # Paths stay out of the identity: digests of the tasks are in it.
@@ -74,17 +82,21 @@ class ColBenchSettings:
         "has a task twice. Splits that share a task are refused.", DEFAULT, rule=False)
     family: Literal["slots", "prices"] = setting(
         "Invented tasks: functions with hidden numbers, all of which have to be asked for "
-        "(`slots`), or that price a thing which only the reference tells (`prices`).", "slots")
-    invented_tasks: int = setting("How many to invent.", 1000, minimum=10, maximum=1_000_000)
-    invented_seed: int = setting("Seed of the invented tasks.", 0, seed=True)
+        "(`slots`), or that price a thing which only the reference tells (`prices`).", "slots",
+        only_if=_OF_INVENTED)
+    invented_tasks: int = setting("How many to invent.", 1000, minimum=10, maximum=1_000_000,
+        only_if=_OF_INVENTED)
+    invented_seed: int = setting("Seed of the invented tasks.", 0, seed=True, only_if=_OF_INVENTED)
     custom: float = setting(
         "Of `family: prices`: share of tasks that price what their place prices as a rule.",
-        0.8, minimum=0, maximum=1)
+        0.8, minimum=0, maximum=1, only_if=_OF_PRICES)
     careless: float = setting(
         "Of the expert of invented tasks: the probability that it leaves a question out, by seed; "
-        "what it was not told it guesses. 0: it asks all that it needs.", 0.0, minimum=0, maximum=1)
+        "what it was not told it guesses. 0: it asks all that it needs.", 0.0, minimum=0, maximum=1,
+        only_if=_OF_INVENTED)
     wander: float = setting(
-        "The probability that it wastes a turn, before each question.", 0.0, minimum=0, maximum=1)
+        "The probability that it wastes a turn, before each question.", 0.0, minimum=0, maximum=1,
+        only_if=_OF_INVENTED)
     reveal: str | None = setting(
         "What a description begins with, the reference in place of `{reference}`: for practice, of "
         "an agent that is told all. With the words of a critic's `template` its first training can "
@@ -107,21 +119,23 @@ class ColBenchSettings:
         "trying things out. `model`: the model that `simulator` names, which is shown the "
         "reference.", "scripted")
     human_temperature: float = setting(
-        "Of a model's replies.", 0.0, minimum=0, maximum=2)
-    human_max_tokens: int = setting("Of a model's reply.", 4096, minimum=1, maximum=1_000_000)
+        "Of a model's replies.", 0.0, minimum=0, maximum=2, only_if=_OF_MODEL)
+    human_max_tokens: int = setting("Of a model's reply.", 4096, minimum=1, maximum=1_000_000,
+        only_if=_OF_MODEL)
     human_prompt: str | None = setting(
         "A file of text with places for `{description}`, `{reference}` and `{dialogue}`, or as "
-        "the released code names them, in place of our own words.", None, rule=False)
+        "the released code names them, in place of our own words.", None, rule=False,
+        only_if=_OF_MODEL)
     human_system: str = setting(
         "The system message of a model that plays the human; the released one is `You are a "
-        "helpful assistant.`", SYSTEM, pattern="\\S", later=True)
+        "helpful assistant.`", SYSTEM, pattern="\\S", later=True, only_if=_OF_MODEL)
     human_dialogue: Literal["lines", "published"] = setting(
         "How a model reads what was said. `lines`: a line for each reply. `published`: as the "
         "released code writes it, the description first and `agent:` at the end.", "lines",
-        later=True)
+        later=True, only_if=_OF_MODEL)
     human_seeding: Literal["text", "none"] = setting(
         "Of a model's replies. `text`: follows from what was said, so that a fork hears the same; "
-        "`none`: no seed is sent, as in the released code.", "text", later=True)
+        "`none`: no seed is sent, as in the released code.", "text", later=True, only_if=_OF_MODEL)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the reference in a row: it is "
         "counted, cut before them, or replaced by `I cannot write code.` (a model is asked once "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentc.backend_api import EnvironmentBackend, ExpectedExpert, OptionView
+from agentc.backend_api import EnvironmentBackend, ExpectedExpert
 from agentc.kinds.field import Json
 from agentc_backends.environments.corridor.rules import GOES_ON, ROOMS
 from agentc_backends.environments.corridor.settings import (
@@ -19,12 +19,6 @@ from agentc_backends.environments.corridor.settings import (
 )
 from agentc_backends.environments.declaration import environment_backend
 from agentc_backends.software import LIGHT
-
-
-def _unused(options: OptionView) -> Mapping[str, str]:
-    if options.flag("gamble"):
-        return {}
-    return {"expert_gambles": "without `gamble: true` there is nothing to gamble with"}
 
 
 def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
@@ -60,7 +54,6 @@ BACKEND = environment_backend(
     version=1,
     module="agentc_backends.environments.corridor.job_serve",
     inside=True,
-    unused=_unused,
     doc="A corridor of four rooms and three actions, whose values are known exactly: to check what "
     "learns from rewards. Runs on a CPU and needs nothing.",
     software=LIGHT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting
 from agentc_backends.environments.corridor.rules import GATE, ROOMS, STEP, STREET, WON
 
 SPLITS = ("train", "validation", "test")
@@ -35,7 +35,9 @@ class CorridorSettings:
         "gambles: what imitates good episodes learns luck.", False, later=True)
     expert_gambles: float = setting(
         "At each step the expert gambles with this probability, else does what its skill says.",
-        0.0, minimum=0, maximum=1, rule=False, later=True)
+        0.0, minimum=0, maximum=1, rule=False, later=True,
+        only_if=only_with(
+            "gamble", because="without `gamble: true` there is nothing to gamble with"))
 
     def __post_init__(self) -> None:
         if self.expert_gambles and not self.gamble:

@@ -62,7 +62,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         BACKEND,
         options,
         settings,
-        left=left,
         identity=identity,
         expect={
             "game": {"name": story.name, "sha256": story.sha256},

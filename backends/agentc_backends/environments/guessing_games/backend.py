@@ -18,16 +18,13 @@ from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT
 
 _SPLITS = ("train", "validation", "test")
-_RECORDED = ("dialogues", "min_similarity")
-_SERVER = ("oracle_url", "oracle_model", "oracle_key")
 _FIELDS = fields_of(GuessingSettings)
 _SIZES = {"twenty_questions": (111, 15, 31), "guess_my_city": (64, 8, 19)}
 
 
 def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
     def lease(options: OptionView) -> LeaseDraft:
-        left = _left(options.text("oracle"), options.text("judge"))
-        settings = effective(options, GuessingSettings, left, game=name)
+        settings = effective(options, GuessingSettings, game=name)
         if settings.objects == "subset" and settings.splits != "together":
             options.refuse(
                 "objects",
@@ -50,7 +47,6 @@ def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
             _BACKENDS[name],
             options,
             settings,
-            left=left,
             identity=identity,
             expect={"options": {**rules_of(settings), "oracle": oracle}},
             inside=settings.oracle in ("table", "recorded"),
@@ -59,20 +55,6 @@ def _lease_of(name: str) -> Callable[[OptionView], LeaseDraft]:
         )
 
     return lease
-
-
-def _left(oracle: str, judge: str) -> dict[str, str]:
-    """Settings that have no effect with this oracle and this judge, and why."""
-    left: dict[str, str] = {}
-    if judge == "upstream_v1":
-        left["guess"] = "`judge: upstream_v1` knows who wins, and not what a guess is"
-    if oracle != "recorded":
-        left |= dict.fromkeys(_RECORDED, f"`oracle: {oracle}` reads no dialogues")
-    if oracle != "server":
-        left |= dict.fromkeys(_SERVER, f"`oracle: {oracle}` calls no server of somebody else")
-    if oracle in ("server", "model"):
-        left["unknown"] = f"`oracle: {oracle}` answers every question itself"
-    return left
 
 
 def _oracle(options: OptionView, settings: GuessingSettings) -> dict[str, Json]:

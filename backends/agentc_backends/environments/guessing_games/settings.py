@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting, unless
 
 QUESTIONS = 20
 
 
 # fmt: off
+_OF_RECORDED = only_with(
+    "oracle", "recorded", because="`oracle: {value}` reads no dialogues")
+_OF_SERVER = only_with(
+    "oracle", "server", because="`oracle: {value}` calls no server of somebody else")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessingSettings:
     game: Literal["twenty_questions", "guess_my_city"] = setting("Which.", in_spec=False)
@@ -25,20 +31,25 @@ class GuessingSettings:
         "itself (`simulator`).", "table", rule=False)
     unknown: Literal["invalid", "no"] = setting(
         "What the table answers to a question that it cannot read: `Invalid Question.` or `No.`; "
-        "the question counts.", "invalid", rule=False)
+        "the question counts.", "invalid", rule=False,
+        only_if=unless(
+            "oracle", "server", "model",
+            because="`oracle: {value}` answers every question itself"))
     dialogues: str | None = setting(
         "File of recorded dialogues (absolute path; JSON or JSONL, may be gzipped): ArCHer's and "
-        "LMRL-Gym's layouts, or rows of secret, question, answer.", None, pattern="^/", rule=False)
+        "LMRL-Gym's layouts, or rows of secret, question, answer.", None, pattern="^/", rule=False,
+        only_if=_OF_RECORDED)
     min_similarity: float = setting(
         "Cosine from which a recorded question counts as the same.", 0.5, minimum=0, maximum=1,
-        rule=False)
+        rule=False, only_if=_OF_RECORDED)
     oracle_url: str | None = setting(
         "Address of an OpenAI-compatible API that answers, such as `http://127.0.0.1:8000/v1`.",
-        None, pattern="^https?://[^\\s#?@]+$", rule=False)
-    oracle_model: str | None = setting("The model's name there.", None, rule=False)
+        None, pattern="^https?://[^\\s#?@]+$", rule=False, only_if=_OF_SERVER)
+    oracle_model: str | None = setting("The model's name there.", None, rule=False,
+        only_if=_OF_SERVER)
     oracle_key: str | None = setting(
         "Its key, by reference: `{secret: ORACLE_KEY}`; null: none is sent.", None, secret=True,
-        served=False, rule=False)
+        served=False, rule=False, only_if=_OF_SERVER)
     questions: int = setting("Questions until the game is over.", QUESTIONS, minimum=1, maximum=100)
     reward: Literal["questions_left", "per_question"] = setting(
         "`questions_left`: at the end, 20 for a win with the first question down to 1 with the "
@@ -61,7 +72,10 @@ class GuessingSettings:
         "What a wrong guess does: `any` costs a question like others; `final` ends the game as if "
         "all questions had been asked in vain. Then a lucky guess is the best game there is and "
         "guessing still not worth it. Needs `judge: strict_v2`, which knows what a guess is.",
-        "any", later=True)
+        "any", later=True,
+        only_if=unless(
+            "judge", "upstream_v1",
+            because="`judge: upstream_v1` knows who wins, and not what a guess is"))
     expert_guesses: float = setting(
         "Before each question of a game that it plays well, the expert guesses with this "
         "probability one of the secrets that are left, by luck.", 0.0, minimum=0, maximum=1,

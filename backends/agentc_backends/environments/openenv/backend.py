@@ -30,9 +30,7 @@ from agentc_backends.software import LIGHT
 
 
 def _lease(options: OptionView) -> LeaseDraft:
-    json = options.get("action_form") == "json"
-    left = {"action_field": "`action_form: json` fills all fields"} if json else {}
-    settings = effective(options, OpenEnvSettings, left)
+    settings = effective(options, OpenEnvSettings)
     check_rewards(options)
     check_place(options, settings.url, settings.launch)
     if settings.task_field in settings.reset:
@@ -52,7 +50,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         BACKEND,
         options,
         served,
-        left=left,
         identity={**options.identity(), "splits": lines},
         expect=expect,
         # The fingerprint's resets come on top.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentc.program.settings import setting
+from agentc.program.settings import setting, unless
 
 
 # fmt: off
@@ -23,7 +23,9 @@ class OpenEnvSettings:
         "What an agent writes: the `text` of one field, or a `json` object of all fields.", "text")
     action_field: str | None = setting(
         "The field that `text` goes to. Unset: the only one that the server's schema asks for.",
-        None)
+        None,
+        only_if=unless(
+            "action_form", "json", because="`action_form: json` fills all fields"))
     action: Mapping[str, Any] = setting("Further fields of each action.", {})
     observation_fields: tuple[str, ...] = setting(
         "Fields of observations that agents are told. Unset: all but reward, done, metadata.", ())

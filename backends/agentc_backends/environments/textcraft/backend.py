@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentc.backend_api import ExpectedExpert, OptionView
+from agentc.backend_api import ExpectedExpert
 from agentc.kinds.field import Json
 from agentc_backends.environments.declaration import environment_backend
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
 from agentc_backends.software import LIGHT
-
-
-def _unused(options: OptionView) -> Mapping[str, str]:
-    if options.text("recipes") == "invented":
-        return {}
-    reason = "`recipes: minecraft` invents nothing"
-    return dict.fromkeys(("invented_families", "invented_seed"), reason)
-
 
 _GOALS = {"train": (88, 204, 82, 8), "validation": (12, 29, 12, 1), "test": (25, 58, 23, 2)}
 """Goals by crafting depth, 1 to 4 (README.md)."""
@@ -62,7 +54,6 @@ BACKEND = environment_backend(
     version=1,
     module="agentc_backends.environments.textcraft.job_serve",
     inside=True,
-    unused=_unused,
     doc="Crafting goals over Minecraft's recipes, with an exact planner as expert. Runs on a CPU "
     "and needs no download beyond the `textcraft` package.",
     software=LIGHT,

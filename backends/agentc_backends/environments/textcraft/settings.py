@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting
 
 ExpertStyle: TypeAlias = Literal["stepwise", "recipe_first"]
 
 
 # fmt: off
+_OF_INVENTED = only_with(
+    "recipes", "invented", because="`recipes: minecraft` invents nothing")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextCraftSettings:
     max_depth: int | None = setting(
@@ -31,6 +35,7 @@ class TextCraftSettings:
         "recombine the words of Minecraft's items.", "minecraft", rule=False)
     invented_families: int = setting(
         "How many goals to invent, each with recipes around it.", 1000, minimum=1, maximum=20000,
-        rule=False)
-    invented_seed: int = setting("Seed of the invented recipes.", 0, seed=True, rule=False)
+        rule=False, only_if=_OF_INVENTED)
+    invented_seed: int = setting("Seed of the invented recipes.", 0, seed=True, rule=False,
+        only_if=_OF_INVENTED)
     recipe_directory: Path | None = setting("Default: those that ship.", None, in_spec=False)

@@ -59,8 +59,7 @@ PRODUCTS_1000 = DataSet(
 
 
 def _lease(options: OptionView) -> LeaseDraft:
-    left = _left(options)
-    settings = effective(options, WebShopSettings, left)
+    settings = effective(options, WebShopSettings)
     _check(options, settings)
     shop, splits = _resolved(options, settings)
     digest = "" if shop is None else shop.digest
@@ -71,7 +70,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         BACKEND,
         options,
         replace(settings, splits=splits, catalogue_sha256=digest),
-        left=left,
         identity=identity,
         expect={
             "catalogue_sha256": digest,
@@ -81,17 +79,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         # Reading and indexing take a millisecond for each product, more where others work too.
         ready_timeout_s=120.0 if shop is None else max(120.0, len(shop.products) / 250),
     )
-
-
-def _left(options: OptionView) -> dict[str, str]:
-    """Settings that have no effect, and why."""
-    if options.get("catalogue") is None:
-        own = "an invented catalogue (no `catalogue`) has its own"
-        return {"attributes": own, "instructions": own}
-    left = {"invented_seed": "`catalogue` names products that are not invented"}
-    if not options.flag("human_goals"):
-        left["instructions"] = "only `human_goals: true` reads them"
-    return left
 
 
 def _check(options: OptionView, settings: WebShopSettings) -> None:

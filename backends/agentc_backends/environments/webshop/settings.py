@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting, unless
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import (
     ReadFile,
@@ -144,6 +144,10 @@ FILES = ("catalogue", "attributes", "instructions")
 
 
 # fmt: off
+_OF_CATALOGUE = only_with(
+    "catalogue", because="an invented catalogue (no `catalogue`) has its own")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopOptions:
     """What makes the shop. Without `catalogue`, one is invented."""
@@ -152,13 +156,18 @@ class ShopOptions:
         "WebShop's list of products (`items_shuffle*.json`, or .gz); null: an invented catalogue "
         "in the same form, for the real texts are not ours to ship.", None)
     attributes: str | None = setting(
-        "Attributes and generated instructions of its products (`items_ins_v2*.json`).", None)
+        "Attributes and generated instructions of its products (`items_ins_v2*.json`).", None,
+        only_if=_OF_CATALOGUE)
     instructions: str | None = setting(
-        "Instructions that people wrote (`items_human_ins.json`).", None)
+        "Instructions that people wrote (`items_human_ins.json`).", None,
+        only_if=(_OF_CATALOGUE, only_with(
+            "human_goals", because="only `human_goals: true` reads them")))
     products: int | None = setting(
         "How many products: the first of the catalogue, or as many to invent; null: all.", 1000,
         minimum=1, null_was=0)
-    invented_seed: int = setting("Seed of the invented catalogue.", 0, seed=True)
+    invented_seed: int = setting("Seed of the invented catalogue.", 0, seed=True,
+        only_if=unless(
+            "catalogue", because="`catalogue` names products that are not invented"))
     human_goals: bool = setting(
         "Goals from people's instructions instead of generated ones.", False)
     price_seed: int = setting(

@@ -60,18 +60,12 @@ STYLESHEET = DataSet(
 
 
 _DEFAULTS = FrontendSettings()
-_OF_INVENTED = ("invented_tasks", "invented_seed", "careless")
-_OF_MODEL = (
-    *("human_temperature", "human_max_tokens", "human_prompt", "human_pixels"),
-    *("human_labels", "human_seeding"),
-)
 _FETCH = "`agentc data fetch tailwind` gets it and says what to write"
 
 
 def _lease(options: OptionView) -> LeaseDraft:
     invented = options.text("tasks") == INVENTED
-    left = _left(options, invented)
-    settings = effective(options, FrontendSettings, left)
+    settings = effective(options, FrontendSettings)
     rules = split_rules(options, settings)
     identity = options.identity()
     expect: dict[str, Json] = {"options": {**rules_of(settings), "invented": invented}}
@@ -102,7 +96,6 @@ def _lease(options: OptionView) -> LeaseDraft:
         BACKEND,
         options,
         settings,
-        left=left,
         identity=identity,
         expect=expect,
         # A browser starts and references are rendered, and other jobs may start at the same time.
@@ -114,20 +107,6 @@ def _lease(options: OptionView) -> LeaseDraft:
 def _needs(settings: FrontendSettings) -> tuple[LeaseRole, ...]:
     human: tuple[LeaseRole, ...] = ("simulator",) if settings.human == "model" else ()
     return (*human, "scorer") if settings.similarity == "clip" else human
-
-
-def _left(options: OptionView, invented: bool) -> dict[str, str]:
-    """Settings that have no effect, and why."""
-    left: dict[str, str] = {}
-    if invented:
-        left["stylesheet"] = "invented pages link our own"
-    else:
-        left |= dict.fromkeys(_OF_INVENTED, "`tasks` names a file: nothing is invented")
-    if options.text("human") != "model":
-        left |= dict.fromkeys(_OF_MODEL, "`human: scripted` asks no model")
-    if options.text("similarity") != "clip":
-        left["unseen"] = "`similarity: composite` gives 0 to what does not show"
-    return left
 
 
 def _has_stylesheet(options: OptionView, settings: FrontendSettings, needed: bool) -> bool:
