@@ -127,12 +127,10 @@ def check_prefix(view: StageView) -> None:
         )
 
 
-def placement_of(
-    view: StageView, settings: type, without: Mapping[str, str] | None = None
-) -> dict[str, Json]:
+def placement_of(view: StageView, settings: type) -> dict[str, Json]:
     """The placement of a program by a dataclass of settings; where its environment is decides a
     lease (`environment_leases`)."""
-    placement = view.config_of(settings, placement=True, without=without)
+    placement = view.config_of(settings, placement=True)
     placement.pop("environment_at", None)
     return placement
 
