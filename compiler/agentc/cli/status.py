@@ -5,15 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
 from agentc.text import shown_time, terminal_width
+
+if TYPE_CHECKING:
+    from agentc.plan.work import Work
+    from agentc.run.observe import JobSnapshot
+    from agentc.run.slurm_records import WaitingJobs
+    from agentc.run.text_view import FoldedJobs
+    from agentc.runtime.store.layout import StoreLayout
+    from agentc.store.paths import RunFolder
+    from agentc.store.run_history import KnownRun
 
 HELP = "show how the jobs of the last run stand"
 
@@ -35,19 +44,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 when no job failed, 3 when one did, 5 when nothing is known of it."""
-    import json
-    from dataclasses import asdict, replace
-
     from agentc.cost.outcomes import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.active_runs import active_runs
     from agentc.run.leftovers import left_in_queue
     from agentc.run.observe import Observer
     from agentc.run.slurm_records import read_waiting
-    from agentc.run.text_view import STATE_WORDS, FoldedJobs, details, fold_jobs, in_queue, sentence
-    from agentc.searching.stopping import round_lines, rounds_so_far
     from agentc.store.paths import readable_store
-    from agentc.store.run_history import history_damage, read_history
+    from agentc.store.run_history import history_damage
 
     layout = readable_store(arguments.store)
     run = choose_run(layout, arguments.name, arguments)
@@ -56,67 +60,118 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: warning: {warning}", file=sys.stderr)
     work = find_work(read_plan(run.folder.last_plan), layout)
     runs = [(each, each.is_alive()) for each in active_runs(layout, name)]
-    at_work = any(alive for _, alive in runs)
+    active = any(alive for _, alive in runs)
     left = ""
-    if at_work:
+    if active:
         waiting = read_waiting(layout, name, [each.token for each, alive in runs if alive])
     else:
         waiting, left = left_in_queue([each for each, _ in runs], work)
-    seen = Observer(layout, work.needed, since=0.0, waiting=lambda: waiting).look()
+    jobs = Observer(layout, work.needed, since=0.0, waiting=lambda: waiting).look()
     expected = read_expected(run.folder)
     entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
     if arguments.format == "json":
-        for each in seen:
-            entry = entries.get(each.id)
-            line = {**asdict(each), "expected_s": None if entry is None else entry["seconds"]}
-            print(json.dumps(line, ensure_ascii=False, sort_keys=True))
+        lines = list(_json_lines(jobs, entries))
     elif arguments.cost:
         found = outcomes(work.needed, layout, expected)
-        lines = outcome_lines(found, terminal_width(sys.stdout))
-        print("\n".join(lines) or f"nothing that was expected of {name} has finished yet")
+        lines = list(outcome_lines(found, terminal_width(sys.stdout)))
+        lines = lines or [f"nothing that was expected of {name} has finished yet"]
     else:
-        rows = list(seen) if arguments.all else fold_jobs(seen)
-        servers = {name: job for name, job in waiting.jobs.items() if job.server == name}
-        width = max(map(len, (*(one.id for one in rows), *servers)), default=0)
-        print(f"{name}: {sum(one.state == 'done' for one in seen)} of {len(seen)} jobs are done")
-        for told in round_lines(rounds_so_far(work.document, layout)):
-            print(f"  {told}")
-        logs = {str(job["id"]): layout.staging(object_of(job)) / "logs" / "log.txt" for job in
-                work.needed}  # fmt: skip
-        for one in rows:
-            if isinstance(one, FoldedJobs):
-                words = one.sentence(STATE_WORDS["waiting"] if at_work else "not started")
-                print(f"  {one.id:<{width}}  {words}")
-                for text in dict.fromkeys(text for each in one.jobs for text in details(each)):
-                    print(f"  {' ' * width}  {text}")
-                for text in dict.fromkeys(text for each in one.jobs for text in each.warnings):
-                    print(f"  {' ' * width}  warning: {text}")
-                for text in dict.fromkeys(text for each in one.jobs for text in each.health):
-                    print(f"  {' ' * width}  health: {text}")
-                continue
-            idle = one.state == "waiting" and one.queue is None
-            words = "not started" if idle and not at_work else sentence(one)
-            print(f"  {one.id:<{width}}  {words}{_expectation(entries.get(one.id))}")
-            for warning in one.warnings:
-                print(f"  {' ' * width}  warning: {warning}")
-            for text in one.health:
-                print(f"  {' ' * width}  health: {text}")
-            # What a shared server waits for stands at the server.
-            for text in () if one.queue is not None and one.queue.server else details(one):
-                print(f"  {' ' * width}  {text}")
-            if one.state in ("failed", "killed") and not one.stopped:
-                for text in _log_lines(logs[one.id]):
-                    print(f"  {' ' * width}  {text}")
-        for server, job in servers.items():
-            print(f"  {server:<{width}}  {in_queue(replace(job, server=''))}")
-            if job.remedy:
-                print(f"  {' ' * width}  {job.remedy}")
-        if left:
-            print(f"  {left}")
-        if not at_work and any(one.state != "done" for one in seen):
-            print(f"  {_ending(read_history(run.folder))}")
-    failed = any(one.state in ("failed", "killed") and not one.stopped for one in seen)
-    return EXIT_FAILED if failed else 0
+        lines = list(_overview(run, jobs, entries, work, layout, waiting, active, arguments.all))
+        lines += [f"  {left}"] if left else []
+        if not active and any(job.state != "done" for job in jobs):
+            lines.append(f"  {_ending(run.folder)}")
+    if lines:
+        print("\n".join(lines))
+    return EXIT_FAILED if any(_has_failed(job) for job in jobs) else 0
+
+
+def _has_failed(job: JobSnapshot) -> bool:
+    return job.state in ("failed", "killed") and not job.stopped
+
+
+def _json_lines(
+    jobs: Sequence[JobSnapshot], entries: Mapping[str, Mapping[str, Any] | None]
+) -> Iterator[str]:
+    """An object for each job, with its expected seconds."""
+    import json
+    from dataclasses import asdict
+
+    for job in jobs:
+        entry = entries.get(job.id)
+        line = {**asdict(job), "expected_s": None if entry is None else entry["seconds"]}
+        yield json.dumps(line, ensure_ascii=False, sort_keys=True)
+
+
+def _overview(
+    run: KnownRun,
+    jobs: Sequence[JobSnapshot],
+    entries: Mapping[str, Mapping[str, Any] | None],
+    work: Work,
+    layout: StoreLayout,
+    waiting: WaitingJobs,
+    active: bool,
+    each_cell: bool,
+) -> Iterator[str]:
+    """A line for each stage or, with `each_cell`, each job, with what is to be known of it below;
+    then the shared servers that wait in SLURM's queue."""
+    from dataclasses import replace
+
+    from agentc.plan.work import object_of
+    from agentc.run.text_view import FoldedJobs, fold_jobs, in_queue
+    from agentc.searching.stopping import round_lines, rounds_so_far
+
+    rows = list(jobs) if each_cell else fold_jobs(jobs)
+    servers = {name: job for name, job in waiting.jobs.items() if job.server == name}
+    width = max(map(len, (*(row.id for row in rows), *servers)), default=0)
+    indent = f"  {' ' * width}  "
+    yield f"{run.label}: {sum(job.state == 'done' for job in jobs)} of {len(jobs)} jobs are done"
+    for line in round_lines(rounds_so_far(work.document, layout)):
+        yield f"  {line}"
+    staging = {str(job["id"]): layout.staging(object_of(job)) for job in work.needed}
+    for row in rows:
+        if isinstance(row, FoldedJobs):
+            words, below = _of_folded(row, active)
+        else:
+            log = staging[row.id] / "logs" / "log.txt"
+            words, below = _of_job(row, active, entries.get(row.id), log)
+        yield f"  {row.id:<{width}}  {words}"
+        yield from (indent + line for line in below)
+    for server, job in servers.items():
+        yield f"  {server:<{width}}  {in_queue(replace(job, server=''))}"
+        if job.remedy:
+            yield indent + job.remedy
+
+
+def _of_folded(row: FoldedJobs, active: bool) -> tuple[str, list[str]]:
+    """The state of a stage's jobs, and what is said of any of them, once each."""
+    from agentc.run.text_view import STATE_WORDS, details
+
+    below = [
+        *dict.fromkeys(text for job in row.jobs for text in details(job)),
+        *dict.fromkeys(f"warning: {text}" for job in row.jobs for text in job.warnings),
+        *dict.fromkeys(f"health: {text}" for job in row.jobs for text in job.health),
+    ]
+    return row.sentence(STATE_WORDS["waiting"] if active else "not started"), below
+
+
+def _of_job(
+    job: JobSnapshot, active: bool, entry: Mapping[str, Any] | None, log: Path
+) -> tuple[str, list[str]]:
+    """The state of a job, and what is said of it: the end of its log where it failed."""
+    from agentc.run.text_view import details, sentence
+
+    idle = job.state == "waiting" and job.queue is None
+    words = "not started" if idle and not active else sentence(job)
+    below = [
+        *(f"warning: {text}" for text in job.warnings),
+        *(f"health: {text}" for text in job.health),
+    ]
+    # What a shared server waits for stands at the server.
+    if job.queue is None or not job.queue.server:
+        below += details(job)
+    if _has_failed(job):
+        below += _log_lines(log)
+    return words + _expectation(entry), below
 
 
 def _log_lines(log: Path) -> list[str]:
@@ -129,8 +184,11 @@ def _log_lines(log: Path) -> list[str]:
     return [*([f"| {last.strip()}"] if last else []), *([f"log: {log}"] if log.exists() else [])]
 
 
-def _ending(history: Sequence[Mapping[str, Any]]) -> str:
+def _ending(folder: RunFolder) -> str:
     """How the last run ended."""
+    from agentc.store.run_history import read_history
+
+    history = read_history(folder)
     last = history[-1] if history else {}
     code, ended = last.get("exit"), last.get("ended")
     if code is None or ended is None:
