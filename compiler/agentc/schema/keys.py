@@ -269,10 +269,39 @@ def belongs(
     """Where else in the language such a key exists: notes, and a hint when one is plain."""
     if place.path and key in language.TOP_LEVEL and key != "name":
         return (f"`{key}` is a key of the top level",), None
-    kinds = [kind.name for kind in KINDS if any(field.name == key for field in kind.fields)]
-    kinds += [k.name for k in KINDS if any(role.name == key for role in k.roles)]
     # Another word for a key that is allowed here is meant for that one.
     names = (key, *(name for name in synonyms(key) if name not in allowed))
+    found = (
+        (_of_kinds(key), None),
+        _in_groups(key, names, allowed),
+        (_of_stages(key, place), None),
+        _in_placement(key, names, place),
+        *(_of_backend(key, backend, place) for backend in table or ()),
+    )
+    notes = tuple(note for note, _ in found if note is not None)
+    hints = [hint for _, hint in found if hint is not None]
+    # That of placement is the more certain one; of an option's, others come first.
+    best = found[3][1] or (hints[0] if hints else None)
+    return notes[:3], best
+
+
+def _of_kinds(key: str) -> str | None:
+    kinds = [kind.name for kind in KINDS if kind.has(key)]
+    kinds += [kind.name for kind in KINDS if kind.role(key) is not None]
+    if not kinds:
+        return None
+    return f"`{key}` belongs to kind {' and '.join(list(dict.fromkeys(kinds))[:4])}"
+
+
+def _called(key: str, name: str) -> str:
+    """The key, with what it is called here where that is another word."""
+    return f"`{key}`" if name == key else f"`{key}` is called `{name}` here, and"
+
+
+def _in_groups(
+    key: str, names: Sequence[str], allowed: Collection[str]
+) -> tuple[str | None, str | None]:
+    """The group of settings that such a key belongs to: one of this place if there is one."""
     groups = sorted(
         {
             (field.name not in allowed, field.name, inner.name, kind.name)
@@ -282,45 +311,47 @@ def belongs(
             if inner.name in names
         }
     )
-    notes: list[str] = []
-    hint = None
-    if kinds:
-        shown = " and ".join(list(dict.fromkeys(kinds))[:4])
-        notes.append(f"`{key}` belongs to kind {shown}")
-    if groups:
-        # Of several groups the one that most kinds have.
-        kinds_with = Counter(group for _, group, _, _ in groups)
-        elsewhere, group, inner, _ = min(groups, key=lambda at: (at[0], -kinds_with[at[1]], at))
-        meant = f"`{key}`" if inner == key else f"`{key}` is called `{inner}` here, and"
-        if elsewhere:
-            where = " and ".join(dict.fromkeys(k for _, g, _, k in groups if g == group))
-            notes.append(f"{meant} belongs under `{group}:` of kind {where}")
-        else:
-            here = sorted({g for outside, g, i, _ in groups if not outside and i == inner})
-            shown = " or ".join(f"`{each}:`" for each in here)
-            notes.append(f"{meant} belongs under {shown}")
-            hint = f"write `{group}: {{{inner}: ...}}`" if len(here) == 1 else None
-    if key in language.STAGE_KEYS and not place.path.startswith("stages"):
-        notes.append(f"`{key}` is a key of stages")
-    asked = [field.name for field in language.PLACEMENT_FIELDS if field.name in names]
-    if asked:
-        meant = f"`{key}`" if asked[0] == key else f"`{key}` is called `{asked[0]}` here, and"
-        if place.path.endswith("placement"):  # a server's, which takes fewer
-            notes.append(f"{meant} is for the `placement:` of a stage")
-        else:
-            notes.append(f"{meant} belongs under `placement:`")
-            hint = f"write `placement: {{{asked[0]}: ...}}`"
-    own_kind = place.what.rpartition(" of kind ")[2]
-    for backend in table or ():
-        if isinstance(backend, StageBackend) and any(f.name == key for f in backend.options):
-            if backend.kind == own_kind:
-                hint = hint or f"write it under `options:`, as `options: {{{key}: ...}}`"
-            notes.append(f"`{key}` is an option of backend {backend.id}: it goes under `options:`")
-        elif isinstance(backend, (EnvironmentBackend, ServerBackend)) and any(
-            field.name == key for field in backend.fields
-        ):
-            notes.append(f"`{key}` belongs to {backend.id}")
-    return tuple(notes[:3]), hint
+    if not groups:
+        return None, None
+    # Of several groups the one that most kinds have.
+    kinds_with = Counter(group for _, group, _, _ in groups)
+    elsewhere, group, inner, _ = min(groups, key=lambda at: (at[0], -kinds_with[at[1]], at))
+    meant = _called(key, inner)
+    if elsewhere:
+        where = " and ".join(dict.fromkeys(kind for _, other, _, kind in groups if other == group))
+        return f"{meant} belongs under `{group}:` of kind {where}", None
+    here = sorted({other for away, other, name, _ in groups if not away and name == inner})
+    shown = " or ".join(f"`{name}:`" for name in here)
+    hint = f"write `{group}: {{{inner}: ...}}`" if len(here) == 1 else None
+    return f"{meant} belongs under {shown}", hint
+
+
+def _of_stages(key: str, place: Place) -> str | None:
+    elsewhere = key in language.STAGE_KEYS and not place.path.startswith("stages")
+    return f"`{key}` is a key of stages" if elsewhere else None
+
+
+def _in_placement(key: str, names: Sequence[str], place: Place) -> tuple[str | None, str | None]:
+    wanted = [field.name for field in language.PLACEMENT_FIELDS if field.name in names]
+    if not wanted:
+        return None, None
+    meant = _called(key, wanted[0])
+    if place.path.endswith("placement"):  # a server's, which takes fewer
+        return f"{meant} is for the `placement:` of a stage", None
+    return f"{meant} belongs under `placement:`", f"write `placement: {{{wanted[0]}: ...}}`"
+
+
+def _of_backend(
+    key: str, backend: StageBackend | EnvironmentBackend | ServerBackend, place: Place
+) -> tuple[str | None, str | None]:
+    if isinstance(backend, StageBackend):
+        if all(field.name != key for field in backend.options):
+            return None, None
+        note = f"`{key}` is an option of backend {backend.id}: it goes under `options:`"
+        own = backend.kind == place.what.rpartition(" of kind ")[2]
+        return note, f"write it under `options:`, as `options: {{{key}: ...}}`" if own else None
+    named = any(field.name == key for field in backend.fields)
+    return f"`{key}` belongs to {backend.id}" if named else None, None
 
 
 def checked_name(name: Scalar, what: str, sink: Sink) -> bool:
