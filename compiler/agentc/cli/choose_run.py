@@ -59,7 +59,6 @@ def choose_run(
 ) -> KnownRun:
     """The run that is meant. Where a name alone leaves several variants it is the latest, and
     standard error has the others. Raises NoRunError."""
-    from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.store.run_history import damaged_runs, list_runs
 
     runs = list_runs(layout)
@@ -77,6 +76,23 @@ def choose_run(
     exact = [run for run in runs if run.label == given] if given and "@" in given else []
     if exact:
         return exact[0]
+    found = _fitting(runs, given, scale, params)
+    others = [run for run in found if run.variant != found[0].variant]
+    if others and given is not None and not quiet:
+        print(
+            f"agentc: {given} was run in several ways, last as {found[0].label}, which this is;"
+            f" --scale and -p choose among {_listed(found)}",
+            file=sys.stderr,
+        )
+    return found[0]
+
+
+def _fitting(
+    runs: Sequence[KnownRun], given: str | None, scale: str | None, params: Mapping[str, str]
+) -> list[KnownRun]:
+    """The runs of that name, scale and params, at least one. Raises NoRunError."""
+    from agentc.diagnostics.suggest import did_you_mean, listed
+
     named = [run for run in runs if given in (None, run.variant.name)]
     if not named:
         names = [*dict.fromkeys(run.variant.name for run in runs), *(run.label for run in runs)]
@@ -91,15 +107,7 @@ def choose_run(
     if scale is not None and not params:
         # As `run --scale` without -p: every param has its default.
         found = [run for run in found if not run.variant.chosen] or found
-    if given is not None and not quiet:
-        others = [run for run in found if run.variant != found[0].variant]
-        if others:
-            print(
-                f"agentc: {given} was run in several ways, last as {found[0].label}, which this is;"
-                f" --scale and -p choose among {_listed(found)}",
-                file=sys.stderr,
-            )
-    return found[0]
+    return found
 
 
 def _options_of(variant: Variant, scales: Collection[str | None]) -> str:

@@ -142,23 +142,7 @@ class Observer:
         if name not in there:
             return idle
         if self._layout.is_published(name):
-            manifest = read_json(self._layout.manifest(name))
-            warnings = tuple((manifest.get("facts") or {}).get("warnings") or ())
-            if job_id in self._begun:
-                self._warn(job_id, warnings)
-            seen = JobSnapshot(
-                id=job_id,
-                state="done",
-                seconds=manifest.get("wall_s"),
-                message="; ".join(
-                    str(attempt.get("because"))
-                    for attempt in manifest.get("earlier_attempts") or ()
-                ),
-                warnings=warnings,
-                health=tuple(one.text for one in findings([stage_facts(job_id, manifest)])),
-            )
-            self._finished[job_id] = seen
-            return seen
+            return self._finish(job_id, read_json(self._layout.manifest(name)))
         staging = self._layout.staging(name)
         status, written = read_dated(staging / "status.json")
         ending, ended = read_ending(staging)
@@ -170,27 +154,56 @@ class Observer:
             return idle
         if written and max(written, ended) <= self._requeued.get(job_id, 0.0):
             return idle  # it has left the queue, and its wrapper is not there yet
-        if ending is None and (not status or written < self._since):
+        current = bool(status) and written >= self._since
+        if ending is None and not current:
             return idle
         self._begun.add(job_id)
         if status.get("warning"):
             warning = printable(f"{job_id}: {status['warning']}")
             self._warned.setdefault((str(status.get("host")),), warning)
-        state = status.get("state")
-        message = str(status.get("message") or "")
-        if ending is not None and (state in ACTIVE or not status or written < self._since):
+        if ending is not None and (status.get("state") in ACTIVE or not current):
             return JobSnapshot(
                 id=job_id, state="failed", message=ending.sentence, ending=ending, queue=queue
             )
+        return self._look_at_attempt(job_id, staging, status, written, queue, ending)
+
+    def _finish(self, job_id: str, manifest: Mapping[str, Any]) -> JobSnapshot:
+        """A job whose result is published, which stays so."""
+        warnings = tuple((manifest.get("facts") or {}).get("warnings") or ())
+        if job_id in self._begun:
+            self._warn(job_id, warnings)
+        earlier = manifest.get("earlier_attempts") or ()
+        self._finished[job_id] = JobSnapshot(
+            id=job_id,
+            state="done",
+            seconds=manifest.get("wall_s"),
+            message="; ".join(str(attempt.get("because")) for attempt in earlier),
+            warnings=warnings,
+            health=tuple(one.text for one in findings([stage_facts(job_id, manifest)])),
+        )
+        return self._finished[job_id]
+
+    def _look_at_attempt(
+        self,
+        job_id: str,
+        staging: Path,
+        status: Mapping[str, Any],
+        written: float,
+        queue: Waiting | None,
+        ending: SlurmEnding | None,
+    ) -> JobSnapshot:
+        """A job by what its wrapper, at `written`, and its program say in its staging directory."""
+        state = status.get("state")
+        message = str(status.get("message") or "")
         if state in ACTIVE and _is_gone(status):
             # On a full disk a wrapper dies of it, and cannot write down why.
             full = full_disk_hint("", self._layout.root) or self._said_of_a_full_disk()
             state = "failed" if full else "killed"
             message = full or "its wrapper was killed"
         began = self._began.setdefault(job_id, written)
-        nothing: tuple[dict[str, Any], float] = ({}, 0.0)
-        found = read_dated(staging / PROGRESS_FILE) if state == "running" else nothing
-        progress, dated = found if found[1] >= self._since else nothing
+        progress, dated = read_dated(staging / PROGRESS_FILE) if state == "running" else ({}, 0.0)
+        if dated < self._since:
+            progress = {}
         warnings = tuple(progress.get("warnings") or ())
         self._warn(job_id, warnings)
         return JobSnapshot(
