@@ -98,10 +98,7 @@ def compile_spec(
     lock = None
     if references is None:
         lock = _find_lock(path, sink, required=locked)
-        usable = lock is not None or not is_file(lock_beside(path))
-        references = OutsideReferences(
-            pins={} if lock is None else lock.pins(), moving=moving and usable and not locked
-        )
+        references = _locked_references(path, lock, moving and not locked)
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
     source, root = load_file(path, sink)
@@ -138,10 +135,7 @@ def compile_spec(
                 _, module = build_module(
                     source, root, params, table, sink, directory=directory, scale=other
                 )
-                # What another scale asks for is not what this plan rests on.
-                apart = replace(context, references=references.copy())
-                run_passes(Unit(spec=spec, module=module), apart)
-                _report_unpinned(module, apart.references, path, sink, known=references)
+                _check_scale(Unit(spec=spec, module=module), context, path)
     _report_unpinned(unit.module, references, path, sink)
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
@@ -164,6 +158,21 @@ def compile_spec(
         secrets=uses,
         unavailable=_unavailable(unit.plan, table),
     )
+
+
+def _locked_references(
+    spec: Path, lock: LockDocument | None, moving: bool
+) -> OutsideReferences:
+    """The revisions that a lock pins. A lock that cannot be read lets no revision move."""
+    usable = lock is not None or not is_file(lock_beside(spec))
+    return OutsideReferences(pins={} if lock is None else lock.pins(), moving=moving and usable)
+
+
+def _check_scale(unit: Unit, context: PassContext, spec: Path) -> None:
+    """Report what is wrong with another scale. Its references are not those of the plan."""
+    apart = replace(context, references=context.references.copy())
+    run_passes(unit, apart)
+    _report_unpinned(unit.module, apart.references, spec, context.sink, known=context.references)
 
 
 def _unavailable(plan: Plan | None, table: BackendTable) -> tuple[str, ...]:

@@ -203,24 +203,35 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         words = [*(word for word in words[1:] if not word.startswith("-")), "--help"]
         typed = words[0] if len(words) > 1 else None
     if typed is not None and typed not in COMMANDS:
-        from agentc.diagnostics.suggest import did_you_mean
-
-        instead = next((text for names, text in _IN_OTHER_TOOLS.items() if typed in names), None)
-        hint = instead or did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
-        _parser_of(()).error(f"no command `{typed}`; {hint}")
+        _parser_of(()).error(f"no command `{typed}`; {_hint_for(typed)}")
     if not words:
         words = ["--help"]
     if words[0] == "--version":
         return _parser_of(()).parse_args(words)
-    # Only the typed command is imported; all of them are for the list of --help.
     if typed in _LISTING and words[0] == typed:
-        given = words[1] if len(words) > 1 else "--"
-        words = [typed, "ls", *words[1:]] if given.startswith("--") and given != "--help" else words
+        words = _with_action(words)
+    # Only the typed command is imported; all of them are for the list of --help.
     parser = _parser_of(COMMANDS if typed is None else (typed,))
     arguments, unknown = parser.parse_known_args(words)
     if unknown:  # said by the command's own parser, which shows its own usage
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return arguments
+
+
+def _hint_for(typed: str) -> str:
+    """What to type in place of a command that does not exist."""
+    from agentc.diagnostics.suggest import did_you_mean
+
+    hint = next((text for names, text in _IN_OTHER_TOOLS.items() if typed in names), None)
+    return hint or did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+
+
+def _with_action(words: Sequence[str]) -> Sequence[str]:
+    """The words of a command that lists where no action is typed."""
+    after = words[1] if len(words) > 1 else "--"
+    if after.startswith("--") and after != "--help":
+        return [words[0], "ls", *words[1:]]
+    return words
 
 
 def command_named(name: str) -> _Command:

@@ -59,32 +59,39 @@ def choose_run(
 ) -> KnownRun:
     """The run that is meant. Where a name alone leaves several variants it is the latest, and
     standard error has the others. Raises NoRunError."""
-    from agentc.store.run_history import damaged_runs, list_runs
+    from agentc.store.run_history import list_runs
 
     runs = list_runs(layout)
     scale, params = arguments.scale, arguments.params
     if given is not None and names_spec(given):
         variant = _variant_of_spec(given, arguments)
         return _of_spec(runs, variant, layout, any_variant=scale is None and not params)
+    _refuse_damaged(layout, given, runs)
+    if not runs:
+        subject = "" if given is None else f"`{given}` was not run: "
+        raise NoRunError(f"{subject}nothing was run with the store {layout.root} yet")
+    exact = [run for run in runs if run.label == given] if given and "@" in given else []
+    if exact:
+        return exact[0]
+    fitting = _fitting(runs, given, scale, params)
+    others = [run for run in fitting if run.variant != fitting[0].variant]
+    if others and given is not None and not quiet:
+        print(
+            f"agentc: {given} was run in several ways, last as {fitting[0].label}, which this is;"
+            f" --scale and -p choose among {_listed(fitting)}",
+            file=sys.stderr,
+        )
+    return fitting[0]
+
+
+def _refuse_damaged(layout: StoreLayout, given: str | None, runs: Sequence[KnownRun]) -> None:
+    """Raises NoRunError where the record of the run is damaged, or that of every run."""
+    from agentc.store.run_history import damaged_runs
+
     lost = {run.label: run.why for run in damaged_runs(layout)}
     if lost and (given in lost or not runs):
         why = lost.get(str(given)) or next(iter(lost.values()))
         raise NoRunError(f"the record of the run is damaged: {why}; running it again mends it")
-    if not runs:
-        asked = "" if given is None else f"`{given}` was not run: "
-        raise NoRunError(f"{asked}nothing was run with the store {layout.root} yet")
-    exact = [run for run in runs if run.label == given] if given and "@" in given else []
-    if exact:
-        return exact[0]
-    found = _fitting(runs, given, scale, params)
-    others = [run for run in found if run.variant != found[0].variant]
-    if others and given is not None and not quiet:
-        print(
-            f"agentc: {given} was run in several ways, last as {found[0].label}, which this is;"
-            f" --scale and -p choose among {_listed(found)}",
-            file=sys.stderr,
-        )
-    return found[0]
 
 
 def _fitting(
@@ -98,16 +105,16 @@ def _fitting(
         names = [*dict.fromkeys(run.variant.name for run in runs), *(run.label for run in runs)]
         hint = did_you_mean(str(given), names) or f"known: {listed(dict.fromkeys(names))}"
         raise NoRunError(f"no run of `{given}`; {hint}")
-    found = [run for run in named if _fits(run, scale, params)]
-    if not found:
-        asked = " ".join(_words(scale, params))
+    fitting = [run for run in named if _fits(run, scale, params)]
+    if not fitting:
+        options = " ".join(_words(scale, params))
         raise NoRunError(
-            f"no run{f' of `{given}`' if given else ''} with {asked}; there are {_listed(named)}"
+            f"no run{f' of `{given}`' if given else ''} with {options}; there are {_listed(named)}"
         )
     if scale is not None and not params:
         # As `run --scale` without -p: every param has its default.
-        found = [run for run in found if not run.variant.chosen] or found
-    return found
+        fitting = [run for run in fitting if not run.variant.chosen] or fitting
+    return fitting
 
 
 def _options_of(variant: Variant, scales: Collection[str | None]) -> str:

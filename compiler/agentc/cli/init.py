@@ -66,18 +66,23 @@ def execute(arguments: argparse.Namespace) -> int:
     if not write_new_file(target, text):
         return EXIT_USAGE
     print(f"wrote {target}, begun from {name}")
-    others = [each for each in inside if each != name]
+    others = [other for other in inside if other != name]
     if others:
         print(f"others of its kind: {', '.join(others)}")
-    needs = needs_of(specs[name], table)
+    _print_needs(specs[name], table)
+    print(f"next: agentc check {target}")
+    return 0
+
+
+def _print_needs(path: Path, table: BackendTable) -> None:
+    """What a spec needs; also at the scale `smoke`, where only that runs here."""
+    needs = needs_of(path, table)
     if needs is not None:
         print(f"it needs {needs.words()}")
     if needs is None or not needs.runs_here:
-        small = needs_of(specs[name], table, "smoke")
+        small = needs_of(path, table, "smoke")
         if small is not None and small.runs_here:
             print(f"with --scale smoke: {small.words()}")
-    print(f"next: agentc check {target}")
-    return 0
 
 
 def _list(specs: Mapping[str, Path], table: BackendTable) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.parser import Command, add_store_argument
-from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
+from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, CommandError
 from agentc.text import fitted, shown_size, terminal_width
 
 if TYPE_CHECKING:
@@ -187,15 +187,14 @@ def _configure_cancel(parser: argparse.ArgumentParser) -> None:
 def _cancel(arguments: argparse.Namespace) -> int:
     """0 when nothing of it is left, 2 when several experiments are at work and none is named,
     3 when something does not end or is another user's, 5 when no run is active."""
-    from agentc.diagnostics.suggest import did_you_mean
     from agentc.run.active_runs import active_runs
     from agentc.run.leftovers import refusal
     from agentc.store.paths import readable_store
 
     layout = readable_store(arguments.store)
-    every = active_runs(layout)
-    runs = [run for run in every if run.may_be_ended]
-    others = [run for run in every if not run.may_be_ended and _is_meant(run, arguments.name)]
+    active = active_runs(layout)
+    runs = [run for run in active if run.may_be_ended]
+    others = [run for run in active if not run.may_be_ended and _is_meant(run, arguments.name)]
     if others and not any(_is_meant(run, arguments.name) for run in runs):
         for run in others:
             print(f"agentc: {refusal(run)}", file=sys.stderr)
@@ -204,25 +203,36 @@ def _cancel(arguments: argparse.Namespace) -> int:
     if not names:
         print(f"agentc: no run is active with the store {layout.root}", file=sys.stderr)
         return EXIT_NOT_FOUND
-    name = arguments.name or names[0]
-    if name not in names:
-        # A name stands for its scales and params where they leave no choice.
-        ours = [label for label in names if label.partition("@")[0] == name]
-        if len(ours) > 1:
-            print(f"agentc: at work are {', '.join(ours)}; name one", file=sys.stderr)
-            return EXIT_USAGE
-        name = ours[0] if ours else name
-    if name not in names:
-        hint = did_you_mean(name, names) or f"at work: {', '.join(names)}"
-        print(f"agentc: no run of `{name}` is at work; {hint}", file=sys.stderr)
-        return EXIT_NOT_FOUND
-    if arguments.name is None and len(names) > 1:
-        print(f"agentc: at work are {', '.join(names)}; name one", file=sys.stderr)
-        return EXIT_USAGE
+    name = _active_name(arguments.name or None, names)
     troubles = [_end(run, layout) for run in runs if run.name == name]
     for trouble in filter(None, troubles):
         print(f"agentc: {trouble}", file=sys.stderr)
     return EXIT_FAILED if any(troubles) else 0
+
+
+class _NoActiveRunError(CommandError):
+    """A name means no active run, or leaves a choice."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code
+
+
+def _active_name(typed: str | None, names: Sequence[str]) -> str:
+    """Which of the active runs is meant: a name stands for its scales and params where they leave
+    no choice. Raises _NoActiveRunError."""
+    from agentc.diagnostics.suggest import did_you_mean
+
+    if typed in names:
+        return str(typed)
+    # Without a name the only active run is meant.
+    meant = [label for label in names if typed in (None, label.partition("@")[0])]
+    if len(meant) > 1:
+        raise _NoActiveRunError(f"at work are {', '.join(meant)}; name one", EXIT_USAGE)
+    if not meant:
+        hint = did_you_mean(str(typed), names) or f"at work: {', '.join(names)}"
+        raise _NoActiveRunError(f"no run of `{typed}` is at work; {hint}", EXIT_NOT_FOUND)
+    return meant[0]
 
 
 def _is_meant(run: ActiveRun, name: str | None) -> bool:

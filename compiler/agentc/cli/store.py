@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentc.cli.arguments import add_format_argument
@@ -16,6 +16,7 @@ from agentc.text import counted, fitted, shown_size, terminal_width
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.gc import Garbage
+    from agentc.store.objects import StoredObject
 
 HELP = "list, verify or clean the store of results"
 
@@ -85,47 +86,56 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _ls(arguments: argparse.Namespace, layout: object) -> int:
-    import json
-
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.objects import list_objects
 
     assert isinstance(layout, StoreLayout)
-    found, problems = list_objects(layout)
-    found = [each for each in found if arguments.kind in (None, each.manifest.get("kind"))]
-    sizes = {stored.name: stored.size for stored in found}
-    found.sort(key=lambda stored: (stored.manifest.get("started") or 0, stored.name))
+    objects, problems = list_objects(layout)
+    objects = [
+        stored for stored in objects if arguments.kind in (None, stored.manifest.get("kind"))
+    ]
+    sizes = {stored.name: stored.size for stored in objects}
+    objects.sort(key=lambda stored: (stored.manifest.get("started") or 0, stored.name))
     if arguments.sort == "size":
-        found.sort(key=lambda stored: sizes[stored.name])
+        objects.sort(key=lambda stored: sizes[stored.name])
     elif arguments.sort == "stage":
-        found.sort(key=lambda stored: str(stored.manifest.get("id")))
-    rows: list[tuple[str, ...]] = []
-    for stored in found:
-        manifest = stored.manifest
-        if arguments.format == "json":
-            line = {"object": stored.name, "size": sizes[stored.name]} | {
-                name: manifest.get(name) for name in ("id", "type", "backend", "started", "wall_s")
-            }
-            print(json.dumps(line, sort_keys=True))
-        else:
-            started = manifest.get("started")
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if started else "?"
-            seconds = manifest.get("wall_s") or 0.0
-            size = shown_size(sizes[stored.name])
-            name, made = str(manifest.get("id", "")), str(manifest.get("type", "?"))
-            rows.append((stored.name, made, size, f"{seconds:.1f} s", when, name))
-    if arguments.format != "json":
-        if rows:
-            heads = ("OBJECT", "TYPE", "SIZE", "TIME", "STARTED", "JOB")
-            width = terminal_width(sys.stdout)
-            table = fitted([heads, *rows], width, right=(2, 3), drop=(3, 1, 4))
-            # Programs that read the lines get objects only.
-            print("\n".join(table if width is not None else table[1:]))
-        total = f"{counted(len(found), 'object')}, {shown_size(sum(sizes.values()))}"
-        print(total, file=sys.stderr)
+        objects.sort(key=lambda stored: str(stored.manifest.get("id")))
+    if arguments.format == "json":
+        for stored in objects:
+            print(_json_line(stored, sizes[stored.name]))
+    else:
+        _print_table(objects, sizes)
     for problem in problems:
         print(f"damaged: {problem}", file=sys.stderr)
     return EXIT_STORE if problems else 0
+
+
+def _json_line(stored: StoredObject, size: int) -> str:
+    import json
+
+    fields = ("id", "type", "backend", "started", "wall_s")
+    line = {"object": stored.name, "size": size}
+    return json.dumps(line | {name: stored.manifest.get(name) for name in fields}, sort_keys=True)
+
+
+def _print_table(objects: Sequence[StoredObject], sizes: Mapping[str, int]) -> None:
+    """A row for each object; the total on standard error, for programs that read the rows."""
+    rows = []
+    for stored in objects:
+        manifest = stored.manifest
+        started = manifest.get("started")
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if started else "?"
+        seconds = f"{manifest.get('wall_s') or 0.0:.1f} s"
+        kind, job = str(manifest.get("type", "?")), str(manifest.get("id", ""))
+        rows.append((stored.name, kind, shown_size(sizes[stored.name]), seconds, when, job))
+    if rows:
+        heads = ("OBJECT", "TYPE", "SIZE", "TIME", "STARTED", "JOB")
+        width = terminal_width(sys.stdout)
+        table = fitted([heads, *rows], width, right=(2, 3), drop=(3, 1, 4))
+        # Programs that read the lines get objects only.
+        print("\n".join(table if width is not None else table[1:]))
+    total = f"{counted(len(objects), 'object')}, {shown_size(sum(sizes.values()))}"
+    print(total, file=sys.stderr)
 
 
 def _verify(arguments: argparse.Namespace, layout: object) -> int:

@@ -238,53 +238,89 @@ def measured_fact(name: str, subject: JobProfile) -> float | None:
 
 def measured(subject: JobProfile, forecast: Workload) -> Workload:
     """A forecast with everything replaced that the job's manifest measured."""
-    facts = subject.measured.get("facts") or {}
-
-    def fact(name: str) -> float | None:
-        found = facts.get(name)
-        return float(found) if isinstance(found, (int, float)) and found >= 0 else None
-
+    facts = _Facts(subject.measured.get("facts") or {})
     work, output = forecast, forecast.output
-    count, turns = fact("parameters") or _by_bytes(output, facts), fact(subject.counts.replies)
-    if count and isinstance(output, ModelShape):
-        usual = shape_of_count(Quantity(count))
-        known = output if output.parameters.spread < 0.1 else usual
-        output = replace(known, parameters=Quantity(count), trained=output.trained, known=True)
-        work = replace(work, model=output)
-    made = fact(subject.counts.made)
-    if made and isinstance(output, Rows):
-        output = replace(output, count=Quantity(made))
-    episodes = fact("episodes") or fact("pairs")
-    if episodes and isinstance(output, Rows) and subject.counts.made == "episodes":
-        output = replace(output, count=Quantity(episodes))
-        if turns and fact("episodes"):
-            output = replace(output, turns=Quantity(turns / episodes))
-    if fact("episodes"):
-        work = replace(work, rows=Quantity(episodes or 0.0))
+    if isinstance(output, ModelShape):
+        count = facts.number("parameters") or _by_bytes(output, facts.values)
+        if count:
+            output = _measured_shape(output, count)
+            work = replace(work, model=output)
+    elif isinstance(output, Rows):
+        output = _measured_rows(output, subject, facts)
+    work = _measured_episodes(work, subject, facts)
+    if subject.setting("lr") is not None:
+        work = _measured_training(work, subject, facts)
+    return replace(work, output=output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a manifest measured."""
+
+    values: Mapping[str, Any]
+
+    def number(self, name: str) -> float | None:
+        """A fact that is a number from 0."""
+        fact = self.values.get(name)
+        return float(fact) if isinstance(fact, (int, float)) and fact >= 0 else None
+
+
+def _measured_shape(shape: ModelShape, count: float) -> ModelShape:
+    """A model of so many parameters: of the usual shape where the forecast's is a guess."""
+    certain = shape.parameters.spread < 0.1
+    base = shape if certain else shape_of_count(Quantity(count))
+    return replace(base, parameters=Quantity(count), trained=shape.trained, known=True)
+
+
+def _measured_rows(rows: Rows, subject: JobProfile, facts: _Facts) -> Rows:
+    made = facts.number(subject.counts.made)
+    if made:
+        rows = replace(rows, count=Quantity(made))
+    episodes = facts.number("episodes") or facts.number("pairs")
+    if episodes and subject.counts.made == "episodes":
+        rows = replace(rows, count=Quantity(episodes))
+        turns = facts.number(subject.counts.replies)
+        if turns and facts.number("episodes"):
+            rows = replace(rows, turns=Quantity(turns / episodes))
+    return rows
+
+
+def _measured_episodes(work: Workload, subject: JobProfile, facts: _Facts) -> Workload:
+    """The episodes, their replies, and the tokens of these."""
+    episodes, turns = facts.number("episodes"), facts.number(subject.counts.replies)
+    if episodes:
+        work = replace(work, rows=Quantity(episodes))
     if turns:
         work = replace(work, turns=Quantity(turns))
         of = subject.counts.tokens
-        replied, read = fact(f"{of}completion_tokens"), fact(f"{of}prompt_tokens")
+        replied = facts.number(f"{of}completion_tokens")
+        read = facts.number(f"{of}prompt_tokens")
         if replied is not None and read is not None:
+            scored = facts.number("scored_tokens") or 0.0
             work = replace(
                 work,
                 replied=Quantity(replied),
                 context=Quantity(read / (turns * candidates_of(subject))),
-                tokens=Quantity(replied + read + (fact("scored_tokens") or 0.0)),
+                tokens=Quantity(replied + read + scored),
             )
-    rows, tokens, steps = fact("rows"), fact("tokens"), fact("steps")
-    if rows and tokens and subject.setting("lr") is not None:
-        batch = subject.number("global_batch", 32)
-        most = isinstance(subject.setting("max_steps"), int)
-        passed = (steps or 0) * batch if most else rows * subject.number("epochs", 1)
-        work = replace(
-            work,
-            rows=Quantity(rows),
-            context=Quantity(tokens / rows),
-            tokens=Quantity(passed * tokens / rows),
-            steps=Quantity(steps or max(1.0, passed / batch)),
-        )
-    return replace(work, output=output)
+    return work
+
+
+def _measured_training(work: Workload, subject: JobProfile, facts: _Facts) -> Workload:
+    """The rows of the data, their tokens, and the steps over them."""
+    rows, tokens, steps = map(facts.number, ("rows", "tokens", "steps"))
+    if not rows or not tokens:
+        return work
+    batch = subject.number("global_batch", 32)
+    bounded = isinstance(subject.setting("max_steps"), int)
+    passed = (steps or 0) * batch if bounded else rows * subject.number("epochs", 1)
+    return replace(
+        work,
+        rows=Quantity(rows),
+        context=Quantity(tokens / rows),
+        tokens=Quantity(passed * tokens / rows),
+        steps=Quantity(steps or max(1.0, passed / batch)),
+    )
 
 
 def _by_bytes(output: object, facts: Mapping[str, Any]) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,35 +195,24 @@ class _Graph:
     def __init__(self, document: Mapping[str, Any], jobs: Sequence[Estimate], queued: bool) -> None:
         self._names = [job.object for job in jobs]
         numbers = {name: number for number, name in enumerate(self._names)}
-        session_of = _sessions(document)
-        units: dict[str, int] = {}
-        self._members: list[list[int]] = []
-        self._needs: list[set[int]] = []
-        self._cpus: list[int] = []
+        units, unit_of = _units(document, numbers)
+        self._members: list[list[int]] = [[] for _ in units]
+        self._needs: list[set[int]] = [set() for _ in units]
+        self._cpus = [1 for _ in units]
         self._inside: list[list[int]] = [[] for _ in jobs]
         """By job: the members of its own unit that it reads."""
-        unit_of: dict[str, int] = {}
         for job in document["jobs"]:
             name = f"{job['kind']}/{job['key']}"
-            if name in numbers and name not in unit_of:
-                unit_of[name] = units.setdefault(session_of.get(name, name), len(units))
-        for _ in units:
-            self._members.append([])
-            self._needs.append(set())
-            self._cpus.append(1)
-        for job in document["jobs"]:
-            name = f"{job['kind']}/{job['key']}"
-            number = numbers.get(name)
-            if number is None:
+            if name not in numbers:
                 continue
-            unit = unit_of[name]
+            number, unit = numbers[name], unit_of[name]
             if number not in self._members[unit]:
                 self._members[unit].append(number)
             if not queued:
                 self._cpus[unit] = max(self._cpus[unit], jobs[number].cpus)
-            read = [each for names in job["inputs"].values() for each in names if each in numbers]
-            self._needs[unit].update(unit_of[each] for each in read)
-            inside = [numbers[each] for each in read if unit_of[each] == unit]
+            inputs = [made for names in job["inputs"].values() for made in names if made in numbers]
+            self._needs[unit].update(unit_of[made] for made in inputs)
+            inside = [numbers[made] for made in inputs if unit_of[made] == unit]
             self._inside[number] = list(dict.fromkeys([*self._inside[number], *inside]))
         for unit, needs in enumerate(self._needs):
             needs.discard(unit)
@@ -232,7 +221,7 @@ class _Graph:
             for need in needs:
                 self._readers[need].append(unit)
         # Of units that end at the same moment the first by name is taken.
-        self._by_name = sorted(range(len(units)), key=list(units).__getitem__)
+        self._by_name = sorted(range(len(units)), key=units.__getitem__)
         self._rank = [0] * len(units)
         for rank, unit in enumerate(self._by_name):
             self._rank[unit] = rank
@@ -335,6 +324,21 @@ def _sessions(document: Mapping[str, Any]) -> dict[str, str]:
         for session in sessions
         for member in session["members"]
     }
+
+
+def _units(
+    document: Mapping[str, Any], objects: Collection[str]
+) -> tuple[list[str], dict[str, int]]:
+    """What runs as one, by name: sessions, and objects outside of them; and the unit of each
+    object."""
+    session_of = _sessions(document)
+    units: dict[str, int] = {}
+    unit_of: dict[str, int] = {}
+    for job in document["jobs"]:
+        name = f"{job['kind']}/{job['key']}"
+        if name in objects and name not in unit_of:
+            unit_of[name] = units.setdefault(session_of.get(name, name), len(units))
+    return list(units), unit_of
 
 
 def _distinct(estimates: Iterable[Estimate], state: str = "run") -> list[Estimate]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -39,17 +39,23 @@ def suggestions(written: str, allowed: Iterable[str]) -> tuple[str, ...]:
     if same:
         return tuple(same[:_MOST])
     meant = [name for name in synonyms(word) if name in names]
+    edits, nearest = _nearest(word, names)
+    if meant:
+        # What another program calls so is surely meant; a name one letter away may be.
+        slips = nearest if edits == 1 else []
+        return tuple(dict.fromkeys([*meant, *slips]))[:_MOST]
+    if not nearest:
+        nearest = [name for name in names if len(word) >= 4 and _contains(word, name)]
+    return tuple(nearest[:_MOST])
+
+
+def _nearest(word: str, names: Sequence[str]) -> tuple[int, list[str]]:
+    """The least edit distance and the names at it; none when all are too far."""
     limit = _tolerance(word)
     distances = [(distance(word, name.lower(), limit), name) for name in names]
     near = sorted(pair for pair in distances if pair[0] <= min(limit, len(pair[1]) - 1))
-    best = [name for found, name in near if found == near[0][0]]
-    if meant:
-        # What another program calls so is surely meant; a name one letter away may be.
-        slips = best if near and near[0][0] == 1 else []
-        return tuple(dict.fromkeys([*meant, *slips]))[:_MOST]
-    if not best:
-        best = [name for name in names if len(word) >= 4 and _contains(word, name)]
-    return tuple(best[:_MOST])
+    least = near[0][0] if near else 0
+    return least, [name for edits, name in near if edits == least]
 
 
 def did_you_mean(written: str, allowed: Iterable[str]) -> str | None:

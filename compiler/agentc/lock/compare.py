@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from agentc.diagnostics.diagnostic import Diagnostic, Severity
 from agentc.kinds.field import Json
 from agentc.lock.collect import locked_records
 from agentc.lock.document import LockDocument
-from agentc.plan.diff import change_texts, compare_records
+from agentc.plan.diff import JobDiff, change_texts, compare_records
 from agentc.plan.stage_names import folded_names
 from agentc.text import counted, some
 
@@ -97,24 +98,20 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
         locked_records(new, current.section("settings")),
     )
     changed = [name for name in new if name in old and old[name] != new[name]]
-    told: dict[str, list[str]] = {}
-    following: list[str] = []
-    unknown: list[str] = []
+    changes: dict[str, list[str]] = {}
     for name in changed:
-        diff = diffs.get(name)
-        for text in () if diff is None else change_texts(diff.changes):
-            told.setdefault(text, []).append(name)
-        if diff is None or not (diff.changes or diff.root_count):
-            unknown.append(name)
-        elif not diff.changes:
-            (unknown if diff.nearest_roots(1) == [name] else following).append(name)
-    for text, names in list(told.items())[:most]:
+        for text in change_texts(diffs[name].changes) if name in diffs else ():
+            changes.setdefault(text, []).append(name)
+    for text, names in list(changes.items())[:most]:
         yield f"{text} ({some(folded_names(names, new), _BESIDE)})"
-    if len(told) > most:
-        yield f"and {counted(len(told) - most, 'more change')}"
+    if len(changes) > most:
+        yield f"and {counted(len(changes) - most, 'more change')}"
+    causes = {name: _cause(diffs.get(name)) for name in changed}
+    following = [name for name, cause in causes.items() if cause == "other jobs"]
     if following:
         verb = "follows" if len(following) == 1 else "follow"
         yield f"{counted(len(following), 'more job')} {verb} from that"
+    unknown = [name for name, cause in causes.items() if cause == "unknown"]
     if unknown:
         yield f"changed: {some(unknown, most)}"
     renamed = {diff.was: name for name, diff in diffs.items() if diff.was}
@@ -125,6 +122,17 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
     ):
         if names:
             yield f"{words}: {some(names, most)}"
+
+
+def _cause(diff: JobDiff | None) -> Literal["itself", "other jobs", "unknown"]:
+    """Why a job changed: its own settings, those of jobs before it, or nothing that is recorded."""
+    if diff is None:
+        return "unknown"
+    if diff.changes:
+        return "itself"
+    if not diff.root_count or diff.nearest_roots(1) == [diff.id]:
+        return "unknown"
+    return "other jobs"
 
 
 def _subject(section: str, name: str) -> str:

@@ -229,28 +229,48 @@ def _amounts_in(
 ) -> Iterator[tuple[Amount, str]]:
     """What one level of a profile says, the word first that the plugin prefers."""
     if name in ("gpus", "gpu_type"):
-        count, kind = gpus_of(amounts.get("gres"))
-        if name == "gpus" and count is not None:
-            yield count * (settled["nodes"].number or 1), "gres"
-        if name == "gpus" and "gpu" in amounts:
-            yield amounts["gpu"], "gpu"
-        if name == "gpu_type" and kind is not None:
-            yield kind, "gres"
-    if name == "cpus" and "cpus_per_task" in amounts:
-        yield amounts["cpus_per_task"], "cpus_per_task"
-    elif name == "cpus" and "cpus_per_gpu" in amounts and settled["gpus"].value != 0:
-        yield f"{amounts['cpus_per_gpu']} for each GPU", "cpus_per_gpu"
-    if name == "mem_mb":
-        each = amounts.get("mem_mb_per_cpu")
-        if each is not None:
-            cpus = settled["cpus"].number
-            whole = isinstance(each, int) and cpus is not None
-            yield each * cpus if whole else f"{each} for each cpu", "mem_mb_per_cpu"  # type: ignore[operator]
-        if "mem_mb" in amounts:
-            yield amounts["mem_mb"], "mem_mb"
+        yield from _gpu_amounts(name, amounts, settled)
+    elif name == "cpus":
+        yield from _cpu_amounts(amounts, settled)
+    elif name == "mem_mb":
+        yield from _memory_amounts(amounts, settled)
     resource = RESOURCES.get(name)
     if resource is not None and resource in amounts:
         yield amounts[resource], resource
+
+
+def _gpu_amounts(
+    name: str, amounts: Mapping[str, Amount], settled: Mapping[str, Placed]
+) -> Iterator[tuple[Amount, str]]:
+    """`gres` counts by node."""
+    count, kind = gpus_of(amounts.get("gres"))
+    if name == "gpus" and count is not None:
+        yield count * (settled["nodes"].number or 1), "gres"
+    if name == "gpus" and "gpu" in amounts:
+        yield amounts["gpu"], "gpu"
+    if name == "gpu_type" and kind is not None:
+        yield kind, "gres"
+
+
+def _cpu_amounts(
+    amounts: Mapping[str, Amount], settled: Mapping[str, Placed]
+) -> Iterator[tuple[Amount, str]]:
+    if "cpus_per_task" in amounts:
+        yield amounts["cpus_per_task"], "cpus_per_task"
+    elif "cpus_per_gpu" in amounts and settled["gpus"].value != 0:
+        yield f"{amounts['cpus_per_gpu']} for each GPU", "cpus_per_gpu"
+
+
+def _memory_amounts(
+    amounts: Mapping[str, Amount], settled: Mapping[str, Placed]
+) -> Iterator[tuple[Amount, str]]:
+    per_cpu, cpus = amounts.get("mem_mb_per_cpu"), settled["cpus"].number
+    if isinstance(per_cpu, int) and cpus is not None:
+        yield per_cpu * cpus, "mem_mb_per_cpu"
+    elif per_cpu is not None:
+        yield f"{per_cpu} for each cpu", "mem_mb_per_cpu"
+    if "mem_mb" in amounts:
+        yield amounts["mem_mb"], "mem_mb"
 
 
 def _asked(name: str, jobs: Sequence[Mapping[str, Any]]) -> tuple[Amount, str] | None:

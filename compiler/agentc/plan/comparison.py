@@ -90,36 +90,51 @@ def comparison_text(found: Comparison) -> str:
     return "\n".join(_lines(found)) + "\n"
 
 
-def _lines(found: Comparison) -> Iterator[str]:
-    total = len(found.jobs)
-    if found.same:
-        yield f"{found.before} and {found.after}: the same {total} jobs, the same results"
+def _lines(comparison: Comparison) -> Iterator[str]:
+    total = len(comparison.jobs)
+    before, after = comparison.before, comparison.after
+    if comparison.same:
+        yield f"{before} and {after}: the same {total} jobs, the same results"
     else:
         # With the report, as `plan` counts.
-        differing = sum(diff.novelty != "same" for diff in found.jobs.values())
-        yield f"{found.before} and {found.after}: {differing} of {total} jobs differ"
-    if found.params:
-        yield f"params: {', '.join(change.text() for change in found.params)}"
-    roots = _grouped((tuple(change_texts(d.changes)), d.id) for d in found.differing if d.changes)
-    for texts, names in list(roots.items())[:_MOST_BLOCKS]:
-        yield f"~ {some(folded_names(names, found.jobs))}"
-        yield from (f"    {text}" for text in texts)
-    yield from _rest(roots, "changed themselves")
-    for words, novelty, mark in (("second", "new", "+"), ("first", "gone", "-")):
-        names = [diff.id for diff in found.differing if diff.novelty == novelty]
-        if names:
-            yield f"{mark} only in the {words}: {some(folded_names(names, found.jobs))}"
-    renamed = [f"{diff.id} (was {diff.was})" for diff in found.jobs.values() if diff.was]
-    if renamed:
-        yield f"= the same work under another name: {some(renamed)}"
-    causes = _grouped(_following(found))
+        differing = sum(diff.novelty != "same" for diff in comparison.jobs.values())
+        yield f"{before} and {after}: {differing} of {total} jobs differ"
+    if comparison.params:
+        yield f"params: {', '.join(change.text() for change in comparison.params)}"
+    yield from _lines_of_roots(comparison)
+    yield from _lines_of_names(comparison)
+    causes = _grouped(_following(comparison))
     for cause, names in list(causes.items())[:_MOST_BLOCKS]:
         yield f"{some(names)} {'follows' if len(names) == 1 else 'follow'} from {cause}"
     yield from _rest(causes, "differ because of others")
-    if found.without_effect:
+    if comparison.without_effect:
         yield "without effect on results:"
-    for text, names in _grouped((c.text(), n) for n, c in found.without_effect).items():
+    for text, names in _grouped((c.text(), n) for n, c in comparison.without_effect).items():
         yield f"  {text}" + (f" ({some(names, 4)})" if any(names) else "")
+
+
+def _lines_of_roots(comparison: Comparison) -> Iterator[str]:
+    """The jobs that changed themselves, those of the same changes together."""
+    roots = _grouped(
+        (tuple(change_texts(diff.changes)), diff.id)
+        for diff in comparison.differing
+        if diff.changes
+    )
+    for texts, names in list(roots.items())[:_MOST_BLOCKS]:
+        yield f"~ {some(folded_names(names, comparison.jobs))}"
+        yield from (f"    {text}" for text in texts)
+    yield from _rest(roots, "changed themselves")
+
+
+def _lines_of_names(comparison: Comparison) -> Iterator[str]:
+    """The jobs that only one of the plans has, and those that have another name."""
+    for words, novelty, mark in (("second", "new", "+"), ("first", "gone", "-")):
+        names = [diff.id for diff in comparison.differing if diff.novelty == novelty]
+        if names:
+            yield f"{mark} only in the {words}: {some(folded_names(names, comparison.jobs))}"
+    renamed = [f"{diff.id} (was {diff.was})" for diff in comparison.jobs.values() if diff.was]
+    if renamed:
+        yield f"= the same work under another name: {some(renamed)}"
 
 
 def _rest(blocks: Mapping[_K, Sequence[str]], words: str) -> Iterator[str]:
