@@ -160,9 +160,7 @@ def compile_spec(
     )
 
 
-def _locked_references(
-    spec: Path, lock: LockDocument | None, moving: bool
-) -> OutsideReferences:
+def _locked_references(spec: Path, lock: LockDocument | None, moving: bool) -> OutsideReferences:
     """The revisions that a lock pins. A lock that cannot be read lets no revision move."""
     usable = lock is not None or not is_file(lock_beside(spec))
     return OutsideReferences(pins={} if lock is None else lock.pins(), moving=moving and usable)

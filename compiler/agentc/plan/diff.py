@@ -322,8 +322,7 @@ def _wiring(old: JobRecord, new: JobRecord, renamed: Mapping[str, str]) -> list[
 
 def _relisted(before: Json, after: Json) -> str:
     """What came to a list and what went, where there is more than one thing."""
-    old = before if isinstance(before, list) else [] if before is None else [before]
-    new = after if isinstance(after, list) else [] if after is None else [after]
+    old, new = _items(before), _items(after)
     if len(old) == len(new) and all(isinstance(item, dict) for item in (*old, *new)):
         # Claims and the like: what differs inside of them, not two long texts that begin alike.
         numbered = ({f"[{n}]": item for n, item in enumerate(items)} for items in (old, new))
@@ -331,10 +330,22 @@ def _relisted(before: Json, after: Json) -> str:
         return some(texts, _MOST_INSIDE)
     if len(old) <= 1 and len(new) <= 1:
         return f"{_short(old[0]) if old else 'none'} -> {_short(new[0]) if new else 'none'}"
-    was, now = ({json.dumps(item) for item in items} for items in (old, new))
-    went = [f"-{_short(item)}" for item in old if json.dumps(item) not in now]
-    came = [f"+{_short(item)}" for item in new if json.dumps(item) not in was]
+    went = [f"-{_short(item)}" for item in _missing_in(new, old)]
+    came = [f"+{_short(item)}" for item in _missing_in(old, new)]
     return _short(", ".join([*went, *came])) if came or went else "in another order"
+
+
+def _items(value: Json) -> list[Json]:
+    """A list; of another value the list of it."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
+def _missing_in(there: Sequence[Json], items: Sequence[Json]) -> list[Json]:
+    """Those of `items` that are not there."""
+    texts = {json.dumps(item) for item in there}
+    return [item for item in items if json.dumps(item) not in texts]
 
 
 def _alike(before: Json, after: Json) -> int:

@@ -7,7 +7,7 @@ what runs. It works on plan.json as decoded JSON: `status` and `report` need no 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -138,12 +138,6 @@ def _work(document: Document, layout: StoreLayout, wanted: tuple[str, ...], anew
     stored -= {name for name in wanted if name in stored and not layout.is_published(name)}
     needed = _reach(makers, wanted, set(), together)
     missing = _reach(makers, wanted, stored, together)
-    states: dict[str, State] = {}
-    for job in jobs:
-        name = object_of(job)
-        if name in needed:
-            state: State = "run" if name in missing else "unneeded"
-            states[job["id"]] = "cached" if name in stored else state
     session_of = {m: s["id"] for s in document.get("sessions") or [] for m in s["members"]}
     serving = [start for name in missing for start in _model_servers(makers[name], session_of)]
     starts = len(set(serving))
@@ -154,12 +148,28 @@ def _work(document: Document, layout: StoreLayout, wanted: tuple[str, ...], anew
         needed=tuple(job for name, job in makers.items() if name in needed),
         present=tuple(job for name, job in makers.items() if name in needed and name in stored),
         missing=tuple(job for name, job in makers.items() if name in missing),
-        states=states,
+        states=_states(jobs, needed, stored, missing),
         twins=twins,
         sessions=session_of,
         server_starts=starts,
         saved_starts=len(serving) - starts,
     )
+
+
+def _states(
+    jobs: Iterable[Mapping[str, Any]],
+    needed: Collection[str],
+    stored: Collection[str],
+    missing: Collection[str],
+) -> dict[str, State]:
+    """The state of each job that is needed, by id."""
+    states: dict[str, State] = {}
+    for job in jobs:
+        name = object_of(job)
+        if name in needed:
+            state: State = "run" if name in missing else "unneeded"
+            states[job["id"]] = "cached" if name in stored else state
+    return states
 
 
 def _reach(

@@ -19,6 +19,7 @@ from agentc.run import slurm_queue
 from agentc.run.observe import JobSnapshot, Observer, ServerWatch, release_servers
 from agentc.run.slurm_endings import (
     Resubmissions,
+    SubmissionRefusal,
     keep_endings,
     may_be_remembered,
     read_endings,
@@ -80,10 +81,12 @@ def drive(
     log = log or directory / DRIVER_LOG
     log.unlink(missing_ok=True)
     resubmissions = Resubmissions(work)
-    refused, full, forgot = 0, 0, False
+    submission = _Submission(options, observer, view)
     while True:
         read = log.stat().st_size if log.exists() else 0
-        code = _drive_once(work, directory, log, options, observer, servers, view, news, queue)
+        code = _drive_once(
+            work, directory, log, submission.options, observer, servers, view, news, queue
+        )
         if code is None:
             continue
         if code == EXIT_DONE or not _is_queued(options):
@@ -95,41 +98,75 @@ def drive(
         keep_endings(endings, work)
         if not (endings or refusals) or not all(ending.again for ending in endings):
             return code
-        strict = [refusal for refusal in refusals if not refusal.passing]
-        if strict and (forgot or not may_be_remembered(text, strict)):
+        if submission.is_final(text, refusals):
             return code
-        decided = [resubmissions.decide(ending) for ending in endings]
-        for _, message in decided:
+        decisions = [resubmissions.decide(ending) for ending in endings]
+        for _, message in decisions:
             view.say(message)
-        if not all(again for again, _ in decided):
+        if not all(again for again, _ in decisions):
             return code
+        if refusals and not submission.resume(refusals, submitted(text)):
+            return code
+
+
+@dataclass(slots=True)
+class _Submission:
+    """What SLURM refused of a run so far, and the options of the next Snakemake: `refusals` and
+    `refusals_of_limits` count those in a row since it last took a job."""
+
+    options: DriverOptions
+    observer: Observer
+    view: RunView
+    refusals: int = 0
+    refusals_of_limits: int = 0
+    restarted: bool = False
+    """Once, after a refusal that Snakemake may owe to a node that it remembers."""
+
+    def is_final(self, text: str, refusals: Sequence[SubmissionRefusal]) -> bool:
+        """Whether SLURM would refuse the same again."""
+        strict = _strict(refusals)
+        return bool(strict) and (self.restarted or not may_be_remembered(text, strict))
+
+    def resume(self, refusals: Sequence[SubmissionRefusal], taken: Collection[str]) -> bool:
+        """Wait until SLURM may take jobs again; whether another Snakemake is to submit them.
+        `taken` are the jobs that SLURM took from the last one."""
+        strict = _strict(refusals)
         if strict:
-            forgot = True
-            view.say(
+            self.restarted = True
+            self.view.say(
                 f"SLURM refused a submission ({strict[0].message}); a failed node that Snakemake "
                 "excludes may be the cause: starting it once more"
             )
-        elif refusals:
-            known = submitted(text)
-            limits = [refusal.full for refusal in refusals if refusal.full]
-            if limits:
-                full = 1 if known else full + 1
-                options = replace(options, at_most=_fewer(options, len(known)))
-                view.say(
-                    f"SLURM takes no more jobs of yours now ({limits[0]}): waiting for a place, "
-                    f"and then submitting {options.at_most} at a time; Ctrl-C ends this"
-                )
-                pause = min(_LONGEST_PAUSE_S, _PAUSE_S * 2 ** min(full, 6))
-                _await_slurm(options, known, observer, view, pause)
-                continue
-            refused = 1 if known else refused + 1
-            if refused > _REFUSALS:
-                return code
-            view.say(
-                f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
-            )
-            pause = min(60.0, _PAUSE_S * refused)
-            _await_slurm(options, known, observer, view, pause)
+            return True
+        limits = [refusal.full for refusal in refusals if refusal.full]
+        if limits:
+            self._await_place(limits[0], taken)
+            return True
+        self.refusals = 1 if taken else self.refusals + 1
+        if self.refusals > _REFUSALS:
+            return False
+        self.view.say(
+            f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
+        )
+        pause = min(60.0, _PAUSE_S * self.refusals)
+        _await_slurm(self.options, taken, self.observer, self.view, pause)
+        return True
+
+    def _await_place(self, limit: str, taken: Collection[str]) -> None:
+        """After a limit of SLURM's was reached: fewer jobs at a time."""
+        self.refusals_of_limits = 1 if taken else self.refusals_of_limits + 1
+        self.options = replace(self.options, at_most=_fewer(self.options, len(taken)))
+        self.view.say(
+            f"SLURM takes no more jobs of yours now ({limit}): waiting for a place, "
+            f"and then submitting {self.options.at_most} at a time; Ctrl-C ends this"
+        )
+        pause = min(_LONGEST_PAUSE_S, _PAUSE_S * 2 ** min(self.refusals_of_limits, 6))
+        _await_slurm(self.options, taken, self.observer, self.view, pause)
+
+
+def _strict(refusals: Sequence[SubmissionRefusal]) -> list[SubmissionRefusal]:
+    """Those that waiting does not change."""
+    return [refusal for refusal in refusals if not refusal.passing]
 
 
 def _drive_once(

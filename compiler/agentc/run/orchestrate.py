@@ -114,7 +114,51 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
 def _run(
     work: Work, directory: Path, options: RunOptions, record: Record, trackers: Trackers
 ) -> int:
-    began = record.began
+    layout, name = work.layout, variant_of(work.document).label
+    orphans = _adopt_leftovers(work, options)
+    if not work.missing:
+        print(f"{name}: nothing to do, {_there(work)}")
+        code = _show_results(work, options)
+        record.close(code, [])
+        return code
+    print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
+    if options.expected:
+        print_wrapped(f"estimate: {options.expected}")
+    records: list[WaitingRecord] = []
+    observer = Observer(
+        layout,
+        work.missing,
+        since=record.began,
+        waiting=lambda: records[0].now if records else NOTHING,
+    )
+    servers = ServerWatch(layout, work.document, since=record.began)
+    try:
+        code = _make(work, directory, options, orphans, observer, servers, records, trackers)
+    except OSError as error:
+        explained = _explain_os_error(error, work, observer, directory)
+        if explained is None:
+            raise
+        code = explained
+    except StoppedError as stop:
+        code = 128 + stop.number
+        print("interrupted; finished work is kept, run again to go on", file=sys.stderr)
+    except (SoftwareEnvironmentError, DriverMissingError) as error:
+        code = EXIT_FAILED
+        print(f"agentc: {error}", file=sys.stderr)
+    else:
+        if code:
+            code = _show_failures(code, work, options, observer, servers, directory)
+        else:
+            expected = f"; expected: {options.expected}" if options.expected else ""
+            print_wrapped(f"{name}: done in {time.time() - record.began:.0f} s{expected}")
+            code = _show_results(work, options)
+    failed = [] if code == EXIT_DONE else [job.id for job in observer.failures()]
+    record.close(code, failed)
+    return code
+
+
+def _adopt_leftovers(work: Work, options: RunOptions) -> leftovers.Orphans:
+    """End and remove what killed runs left behind; their jobs in a queue are adopted."""
     layout, name = work.layout, variant_of(work.document).label
     ended = end_leftover_processes(layout)
     if ended:
@@ -126,86 +170,94 @@ def _run(
     )
     for line in orphans.messages:
         print(line)
-    if not work.missing:
-        print(f"{name}: nothing to do, {_there(work)}")
-        code = _show_results(work, options)
-        record.close(code, [])
-        return code
-    print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
-    if options.expected:
-        print_wrapped(f"estimate: {options.expected}")
-    shown: list[WaitingRecord] = []
-    observer = Observer(
-        layout, work.missing, since=began, waiting=lambda: shown[0].now if shown else NOTHING
-    )
-    servers = ServerWatch(layout, work.document, since=began)
-    log = directory / DRIVER_LOG
-    try:
-        require_driver()
+    return orphans
+
+
+def _make(
+    work: Work,
+    directory: Path,
+    options: RunOptions,
+    orphans: leftovers.Orphans,
+    observer: Observer,
+    servers: ServerWatch,
+    records: list[WaitingRecord],
+    trackers: Trackers,
+) -> int:
+    """Register the run, build software environments and drive Snakemake. The record of the jobs
+    that wait in a queue is added to `records`. Returns the exit code."""
+    layout, name = work.layout, variant_of(work.document).label
+    require_driver()
+    with (
+        stoppable(),
+        attended(layout, name, _queue_of(options.driver)) as run,
+        _view(name, work, options) as view,
+    ):
+        killed = tuple(orphan.token for orphan in orphans.taken)
+        driver = replace(options.driver, token=run.token, killed=killed)
+        awaited = (orphan for orphan in orphans.awaited if orphan.is_mine)
         with (
-            stoppable(),
-            attended(layout, name, _queue_of(options.driver)) as run,
-            _view(name, work, options) as view,
+            removed_scratch(directory, run.token, *killed),
+            waiting_record(layout, name, run.token) as waiting,
+            _clear_queue((run, *awaited, *orphans.taken), view, orphans.taken),
         ):
-            killed = tuple(each.token for each in orphans.taken)
-            driver = replace(options.driver, token=run.token, killed=killed)
-            ours = (run, *(each for each in orphans.awaited if each.is_mine), *orphans.taken)
-            with (
-                removed_scratch(directory, run.token, *killed),
-                waiting_record(layout, name, run.token) as waiting,
-                _clear_queue(ours, view, orphans.taken),
-            ):
-                shown.append(waiting)
-                queue = QueueWords(waiting, partial(options.explain, work))
-                leftovers.wait_for(orphans.awaited, lambda: view.show(observer.look()))
-                _build_environments(work, directory, view, options.spec_directory)
-                # Each of two runs that begin at once sees the other: both have their record.
-                others = [
-                    one for one in active_runs(layout, name) if one.token not in driver.tokens
-                ]
-                if others:
-                    log = directory / OWN_LOG.format(token=run.token)
-                remove_leftovers(directory, {other.token for other in others} | set(killed))
-                observer.driver_log = log
-                code = drive(
-                    work, directory, driver, observer, servers, view, log, trackers.news, queue
-                )
-    except OSError as error:
-        unusable = explain_start(error)
-        if unusable is None and not is_of_disk(error):
-            raise
-        code = EXIT_STORE if unusable is None else EXIT_FAILED
-        print(f"agentc: {unusable or explain(error, 'results', layout.root)}", file=sys.stderr)
-        # Where the log lies on the same disk, nothing is known but of jobs seen to fail before.
-        if observer.failures() or last_lines(log, 1):
-            with suppress(OSError):
-                known = outcome.describe_failures(layout, work.missing, observer.failures(), log)
-                print(f"\n{known}", file=sys.stderr)
-    except StoppedError as stop:
-        code = 128 + stop.number
-        print("interrupted; finished work is kept, run again to go on", file=sys.stderr)
-    except (SoftwareEnvironmentError, DriverMissingError) as error:
-        code = EXIT_FAILED
-        print(f"agentc: {error}", file=sys.stderr)
-    else:
-        if code:
-            seen = observer.look()
-            if not any(one.state in ("failed", "killed") for one in seen):
-                # Another run has taken over meanwhile what failed here.
-                seen = (*seen, *observer.failures())
-            trouble = failing(layout.root)
-            code = EXIT_STORE if trouble else code
-            causes = [*([trouble] if trouble else []), *servers.failures()]
-            causes += slurm_endings.describe(log, work)
-            causes += describe_refusals(log, work, options.driver.profile)
-            text = outcome.describe_failures(layout, work.missing, seen, log, causes)
+            records.append(waiting)
+            queue = QueueWords(waiting, partial(options.explain, work))
+            leftovers.wait_for(orphans.awaited, lambda: view.show(observer.look()))
+            _build_environments(work, directory, view, options.spec_directory)
+            # Each of two runs that begin at once sees the other: both have their record.
+            others = {
+                other.token
+                for other in active_runs(layout, name)
+                if other.token not in driver.tokens
+            }
+            log = directory / (OWN_LOG.format(token=run.token) if others else DRIVER_LOG)
+            observer.driver_log = log
+            remove_leftovers(directory, others | set(killed))
+            return drive(
+                work, directory, driver, observer, servers, view, log, trackers.news, queue
+            )
+
+
+def _explain_os_error(
+    error: OSError, work: Work, observer: Observer, directory: Path
+) -> int | None:
+    """Say why an interpreter cannot be started, or what the store's disk did; None for any other
+    error."""
+    layout = work.layout
+    unusable = explain_start(error)
+    if unusable is None and not is_of_disk(error):
+        return None
+    print(f"agentc: {unusable or explain(error, 'results', layout.root)}", file=sys.stderr)
+    # Where the log lies on the same disk, nothing is known but of jobs seen to fail before.
+    log = observer.driver_log or directory / DRIVER_LOG
+    if observer.failures() or last_lines(log, 1):
+        with suppress(OSError):
+            text = outcome.describe_failures(layout, work.missing, observer.failures(), log)
             print(f"\n{text}", file=sys.stderr)
-        else:
-            expected = f"; expected: {options.expected}" if options.expected else ""
-            print_wrapped(f"{name}: done in {time.time() - began:.0f} s{expected}")
-            code = _show_results(work, options)
-    record.close(code, [] if code == EXIT_DONE else [one.id for one in observer.failures()])
-    return code
+    return EXIT_STORE if unusable is None else EXIT_FAILED
+
+
+def _show_failures(
+    code: int,
+    work: Work,
+    options: RunOptions,
+    observer: Observer,
+    servers: ServerWatch,
+    directory: Path,
+) -> int:
+    """Print why the run failed; the exit code is that of a store that fails, where it does."""
+    layout, log = work.layout, observer.driver_log or directory / DRIVER_LOG
+    jobs = observer.look()
+    if not any(job.state in ("failed", "killed") for job in jobs):
+        # Another run has taken over meanwhile what failed here.
+        jobs = (*jobs, *observer.failures())
+    trouble = failing(layout.root)
+    causes = [*([trouble] if trouble else []), *servers.failures()]
+    causes += slurm_endings.describe(log, work)
+    causes += describe_refusals(log, work, options.driver.profile)
+    text = outcome.describe_failures(layout, work.missing, jobs, log, causes)
+    print(f"\n{text}", file=sys.stderr)
+    return EXIT_STORE if trouble else code
 
 
 @contextmanager

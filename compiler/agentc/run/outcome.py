@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,31 +42,7 @@ def describe_failures(
     """Why shared servers failed, and each failed job with its last log lines and the path of its
     log; when none is known to have failed, what the driver's log says of any, or its last lines.
     A full disk comes first: all else follows from it."""
-    # The last word about a job counts: another run may have taken one over that failed here.
-    by_id = {one.id: one for one in seen}
-    parts: list[str] = [*servers]
-    first: dict[tuple[str, ...], str] = {}
-    for job in jobs:
-        found = by_id.get(job["id"])
-        if found is None or found.state not in ("failed", "killed"):
-            continue
-        log = layout.staging(object_of(job)) / "logs" / "log.txt"
-        text = f"{found.id} failed: {found.message or found.state}"
-        if found.stopped:
-            text = f"{found.id} was {sentence(found)}"
-            text += "".join(f"\n  {line}" for line in details(found))
-        tail = last_lines(log, 20, attempt_begins(log))
-        names = (found.id, str(job["stage"]), str(log.parents[1]), log.parents[1].name)
-        reason = _reason(found.message, tail, names)
-        if reason in first and not found.stopped:
-            text = f"{found.id} failed for the same reason as {first[reason]}"
-        elif tail and not found.stopped:
-            text += "\n" + "\n".join(f"  | {line}" for line in tail.splitlines())
-        if not found.stopped:
-            first.setdefault(reason, found.id)
-        text += f"\n  log: {log}" if log.exists() else ""
-        text += f"\n  {_NOT_US}" if found.stopped and found.ending is None else ""
-        parts.append(text)
+    parts = [*servers, *_failed_jobs(layout, jobs, seen)]
     if not parts:
         parts += _messages_in(driver_log, layout, jobs)
     if not parts:
@@ -79,6 +55,40 @@ def describe_failures(
     parts.sort(key=lambda text: FULL_DISK not in text)
     parts.append(f"Snakemake's log: {driver_log}")
     return "\n\n".join(parts)
+
+
+def _failed_jobs(
+    layout: StoreLayout, jobs: Iterable[Mapping[str, Any]], seen: Sequence[JobSnapshot]
+) -> Iterator[str]:
+    """A text for each job that failed or was stopped; of those that failed for the same reason the
+    first has the lines of its log."""
+    # The last word about a job counts: another run may have taken one over that failed here.
+    by_id = {snapshot.id: snapshot for snapshot in seen}
+    first: dict[tuple[str, ...], str] = {}
+    for job in jobs:
+        snapshot = by_id.get(job["id"])
+        if snapshot is None or snapshot.state not in ("failed", "killed"):
+            continue
+        log = layout.staging(object_of(job)) / "logs" / "log.txt"
+        if snapshot.stopped:
+            text = _stopped_job(snapshot)
+        else:
+            tail = last_lines(log, 20, attempt_begins(log))
+            names = (snapshot.id, str(job["stage"]), str(log.parents[1]), log.parents[1].name)
+            earlier = first.setdefault(_reason(snapshot.message, tail, names), snapshot.id)
+            text = f"{snapshot.id} failed: {snapshot.message or snapshot.state}"
+            if earlier != snapshot.id:
+                text = f"{snapshot.id} failed for the same reason as {earlier}"
+            elif tail:
+                text += "\n" + "\n".join(f"  | {line}" for line in tail.splitlines())
+        text += f"\n  log: {log}" if log.exists() else ""
+        text += f"\n  {_NOT_US}" if snapshot.stopped and snapshot.ending is None else ""
+        yield text
+
+
+def _stopped_job(snapshot: JobSnapshot) -> str:
+    lines = "".join(f"\n  {line}" for line in details(snapshot))
+    return f"{snapshot.id} was {sentence(snapshot)}{lines}"
 
 
 def _reason(message: str, tail: str, names: Sequence[str]) -> tuple[str, ...]:
