@@ -14,8 +14,9 @@ from typing import Any
 from jinja2 import TemplateError
 
 from agentc_backends.data.chat.formats import ChatFormat, FormatError, format_named, render
+from agentc_backends.data.chat.piece_tokens import PieceTokens
 from agentc_backends.data.chat.template_rendering import render_bounded, with_fixed_date
-from agentc_backends.data.chat.tokens import Encoder, PieceTokens, chat_format_of
+from agentc_backends.data.chat.tokens import Encoder, chat_format_of
 from agentc_backends.data.chat.tool_calls import (
     TemplateTools,
     plain_messages,

@@ -26,8 +26,9 @@ from agentc.runtime.servers.job_leases import (
     needed_roles,
     planned_leases,
 )
-from agentc.runtime.servers.own_server import OwnServer, ServerCopies
-from agentc.runtime.servers.own_server import end_all as end_servers
+from agentc.runtime.servers.own_server import OwnServer
+from agentc.runtime.servers.server_group import ServerCopies
+from agentc.runtime.servers.server_group import end_all as end_servers
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.servers.shared_server import SharedServer
 from agentc.runtime.software.variables import site_variables

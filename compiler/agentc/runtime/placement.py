@@ -192,16 +192,22 @@ def _said_of_gpus(
     gpus, model = ask("gpus"), ask("gpu_type")
     nodes = forced.get("nodes", ask("nodes"))
     nodes = nodes if isinstance(nodes, int) else 1
+    counted = "gpu" in forced
     if _counts_gpus(forced.get("gres")):
         return None
-    if gpus is None and "gpu" not in forced:
+    if gpus is None and not counted:
         return model if resource == "gpu_model" and model else _UNSAID
     if resource == "gres":
-        if gpus and nodes > 1 and "gpu" not in forced:  # the one that counts by node
-            return ":".join(["gpu", *([model] if model else []), str(gpus // nodes)])
+        if gpus and nodes > 1 and not counted:  # the one that counts by node
+            return _gres(gpus // nodes, model)
         return None if _counts_gpus(usual()) else _UNSAID
-    if "gpu" in forced:
+    if counted:
         return model or _UNSAID if resource == "gpu_model" else None
     if resource == "gpu":
         return gpus if nodes == 1 else None
     return model or _UNSAID if gpus and nodes == 1 else None
+
+
+def _gres(count: int, model: str | None) -> str:
+    """SLURM's words for GPUs of a node."""
+    return ":".join(["gpu", *([model] if model else []), str(count)])

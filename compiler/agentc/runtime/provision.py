@@ -12,14 +12,14 @@ from typing import Any
 
 from agentc.runtime.job_run import JobRun
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.servers import own_server
+from agentc.runtime.servers import own_server, server_group
 from agentc.runtime.servers.job_leases import (
     InsideLease,
     PlannedLease,
     caller_secrets,
     needed_roles,
 )
-from agentc.runtime.servers.own_server import ServerCopies
+from agentc.runtime.servers.server_group import ServerCopies
 from agentc.runtime.servers.shared_server import SharedServer, SharedServers, await_ready
 from agentc.runtime.software import environment
 from agentc.runtime.store.layout import StoreLayout
@@ -150,7 +150,7 @@ class Provision:
                 model=served[0] if served else None,
                 folder=self._staging.path,
                 logs=self._staging.logs,
-                name=own_server.distinct_name(planned.role, name, self._names),
+                name=server_group.distinct_name(planned.role, name, self._names),
             )
             if python:
                 self._names.add(server.name)
@@ -173,7 +173,7 @@ class Provision:
         if own_ones:
             # Some start for minutes: where to look meanwhile.
             report(", ".join(f"{one.role}: {one.log}" for one in own_ones))
-            own_server.start_all(own_ones, self._supervisor)
+            server_group.start_all(own_ones, self._supervisor)
 
     def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> set[str]:
         """Names of the software environments of programs and servers that have GPUs."""

@@ -21,7 +21,7 @@ from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.provision import AnyLease, Provision
-from agentc.runtime.servers import own_server
+from agentc.runtime.servers import own_server, server_group
 from agentc.runtime.servers.job_leases import leased_secrets, shared_takers
 from agentc.runtime.servers.shared_server import (
     BLAME_S,
@@ -221,7 +221,7 @@ class Wrapper:
                 leases = provision.provide(open_ones)
                 self._work(open_ones, leases, supervisor)
             if self.session and all(member.failure is None for member in run.members):
-                own_server.end_all(leases, supervisor)
+                server_group.end_all(leases, supervisor)
                 run.redactor.clean_files(run.staging.logs)
                 manifest = self._session_manifest(leases, run.machine)
                 claim = run.claims[self.name]
@@ -285,34 +285,36 @@ class Wrapper:
         deadline = time.monotonic() + file_system.visibility_timeout(self.layout)
 
         def advance() -> bool:
-            for member in members:
-                if member.child is not None and member.child.status is not None:
-                    if member.child.status != 0 and leases:
-                        self._blame_server(leases, supervisor)
-                    member.finish(supervisor, own)
-                    if member.published and own:
-                        return True
+            if self._finish_ended(members, own, leases, supervisor):
+                return True
             if not all(member.settled for member in members):
                 _raise_for_the_dead(leases)
-            blocked = []
-            for member in members:
-                if member.due():
-                    missing = member.blocked()
-                    if missing is None:
-                        member.start(supervisor)
-                    else:
-                        blocked.append((member, missing))
+            blocked = _start_due(members, supervisor)
             if blocked and time.monotonic() < deadline:
                 for _, missing in blocked:
                     file_system.refresh(self.layout.object(missing).parent)
             elif not any(member.running or member.resting for member in members):
-                # Nobody is left who could still publish what they wait for.
-                late = any(member.out_of_time for member in members)
-                for member, missing in blocked:
-                    member.fail(f"its input {missing} is not in the store", late)
+                _fail_blocked(members, blocked)
             return all(member.settled for member in members)
 
         supervisor.wait(advance)
+
+    def _finish_ended(
+        self,
+        members: Sequence[JobRun],
+        own: Sequence[AnyLease],
+        leases: Sequence[AnyLease],
+        supervisor: Supervisor,
+    ) -> bool:
+        """Finish the jobs whose programs have ended; whether the only one is published."""
+        for member in members:
+            if member.child is not None and member.child.status is not None:
+                if member.child.status != 0 and leases:
+                    self._blame_server(leases, supervisor)
+                member.finish(supervisor, own)
+                if member.published and own:
+                    return True
+        return False
 
     def _blame_server(self, leases: Sequence[AnyLease], supervisor: Supervisor) -> None:
         """A program may notice the death of its server before we do."""
@@ -345,11 +347,31 @@ class Wrapper:
         }
 
 
+def _start_due(members: Sequence[JobRun], supervisor: Supervisor) -> list[tuple[JobRun, str]]:
+    """Start the jobs whose time has come; those that an input is missing for, with its name."""
+    blocked = []
+    for member in members:
+        if member.due():
+            missing = member.blocked()
+            if missing is None:
+                member.start(supervisor)
+            else:
+                blocked.append((member, missing))
+    return blocked
+
+
+def _fail_blocked(members: Sequence[JobRun], blocked: Sequence[tuple[JobRun, str]]) -> None:
+    """Nobody is left who could still publish what they wait for."""
+    late = any(member.out_of_time for member in members)
+    for member, missing in blocked:
+        member.fail(f"its input {missing} is not in the store", late)
+
+
 def _raise_for_the_dead(leases: Sequence[AnyLease], sure: bool = False) -> None:
     """LeaseError when a server is gone; SharedServerLostError when it was a shared one."""
-    gone = own_server.dead([one for one in leases if isinstance(one, own_server.OwnServer)])
+    gone = server_group.dead([one for one in leases if isinstance(one, own_server.OwnServer)])
     if gone is not None:
-        raise own_server.LeaseError(own_server.death_message(gone))
+        raise own_server.LeaseError(server_group.death_message(gone))
     for one in leases:
         message = one.death(sure) if isinstance(one, SharedServer) else None
         if message is not None:

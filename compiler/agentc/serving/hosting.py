@@ -18,7 +18,8 @@ from agentc.runtime.machine import process
 from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.servers.job_leases import asker_secrets
-from agentc.runtime.servers.own_server import OwnServer, dead, death_message, end_all, start_all
+from agentc.runtime.servers.own_server import OwnServer
+from agentc.runtime.servers.server_group import dead, death_message, end_all, start_all
 from agentc.runtime.software import environment
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout

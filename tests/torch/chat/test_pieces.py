@@ -15,7 +15,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from agentc_backends.data.chat.tokens import PieceTokens
+from agentc_backends.data.chat.piece_tokens import PieceTokens
 
 _TEXTS = ["Is it a tool?", " Yes. ", "No\n\n", "<a>", "a<", "ÄÖ  é", "", "  ", "say <|x", "|>"]
 _TOKENS = ["<|x|>", "<|x|>y", "<s>", "</s>", "[A]"]
@@ -85,7 +85,7 @@ def test_pieces_are_the_whole(kind: str, how: dict[str, bool]) -> None:
 def test_what_is_known_is_not_cut_again_and_forgotten_when_it_is_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agentc_backends.data.chat.tokens._MOST", 3)
+    monkeypatch.setattr("agentc_backends.data.chat.piece_tokens._MOST", 3)
     tokenizer = tokenizer_of(_byte_level())
     pieces, asked = PieceTokens(tokenizer), []
 

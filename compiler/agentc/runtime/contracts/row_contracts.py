@@ -211,34 +211,12 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
         yield "end", f"{abbreviated(end)} is not one of {', '.join(ENDS)}"
     # A prompt longer than the server's context leaves the agent no turn at all.
     yield from _conversation_findings(row, replies_required=end not in ("error", "overflow"))
-    task, attempt = row.get("task_id"), row.get("attempt")
-    expected = f"{task}#{attempt}"
-    if not is_integer(attempt) or attempt < 0:  # type: ignore[operator]
-        yield "attempt", f"expected a number from 0, found {abbreviated(attempt)}"
-    elif row.get("id") != expected:
-        yield "id", f"expected {expected!r}, found {abbreviated(row.get('id'))}"
-    if not isinstance(row.get("success"), bool):
-        yield "success", f"expected true or false, found {abbreviated(row.get('success'))}"
-    if failed:
-        if row.get("reward") is not None:
-            yield "reward", "an infrastructure error has no reward; expected null"
-        if row.get("success") is True:
-            yield "success", "an infrastructure error is no success"
-    else:
-        for message in reward_findings(row.get("reward"), contract, nullable=True):
-            yield "reward", message
-        if end == "success" and row.get("success") is False:
-            yield "success", "is false although the episode ended in success"
+    yield from _identity_findings(row)
+    yield from _verdict_findings(row, contract)
     if row.get("source") not in SOURCES:
         yield "source", f"{abbreviated(row.get('source'))} is not one of {', '.join(SOURCES)}"
     turns = _replies(row)
-    if row.get("turns") != turns:
-        yield "turns", f"is {abbreviated(row.get('turns'))}, but the agent replied {turns} times"
-    rewards = row.get("rewards")
-    if not isinstance(rewards, list) or not all(is_finite(value) for value in rewards):
-        yield "rewards", f"expected a list of numbers, found {abbreviated(rewards)}"
-    elif len(rewards) != turns and not failed:
-        yield "rewards", f"{len(rewards)} rewards for {turns} turns"
+    yield from _turn_count_findings(row, turns)
     if "report" in row and not isinstance(row["report"], dict):
         yield "report", f"expected an object, found {abbreviated(row['report'])}"
     if "choices" in row and not failed:
@@ -247,6 +225,43 @@ def episode_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Ite
     if "origin" in row and not failed:
         for message in _origin_findings(row, turns):
             yield "origin", message
+
+
+def _identity_findings(row: Mapping[str, Any]) -> Iterator[Any]:
+    """`id` is made of the task and the attempt."""
+    task, attempt = row.get("task_id"), row.get("attempt")
+    expected = f"{task}#{attempt}"
+    if not is_integer(attempt) or attempt < 0:  # type: ignore[operator]
+        yield "attempt", f"expected a number from 0, found {abbreviated(attempt)}"
+    elif row.get("id") != expected:
+        yield "id", f"expected {expected!r}, found {abbreviated(row.get('id'))}"
+
+
+def _verdict_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
+    """`success` and `reward` agree with how the episode ended."""
+    if not isinstance(row.get("success"), bool):
+        yield "success", f"expected true or false, found {abbreviated(row.get('success'))}"
+    if row.get("end") == "error":
+        if row.get("reward") is not None:
+            yield "reward", "an infrastructure error has no reward; expected null"
+        if row.get("success") is True:
+            yield "success", "an infrastructure error is no success"
+        return
+    for message in reward_findings(row.get("reward"), contract, nullable=True):
+        yield "reward", message
+    if row.get("end") == "success" and row.get("success") is False:
+        yield "success", "is false although the episode ended in success"
+
+
+def _turn_count_findings(row: Mapping[str, Any], turns: int) -> Iterator[Any]:
+    """`turns` counts the agent's replies, and each has a reward."""
+    if row.get("turns") != turns:
+        yield "turns", f"is {abbreviated(row.get('turns'))}, but the agent replied {turns} times"
+    rewards = row.get("rewards")
+    if not isinstance(rewards, list) or not all(is_finite(value) for value in rewards):
+        yield "rewards", f"expected a list of numbers, found {abbreviated(rewards)}"
+    elif len(rewards) != turns and row.get("end") != "error":
+        yield "rewards", f"{len(rewards)} rewards for {turns} turns"
 
 
 def _choice_findings(choices: Any, turns: int) -> Iterator[str]:

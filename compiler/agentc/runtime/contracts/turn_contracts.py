@@ -167,18 +167,7 @@ def _score_findings(score: Any) -> Iterator[str]:
 
 
 def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[Any]:
-    task, attempt, turn = (row.get(field) for field in ("task_id", "attempt", "turn"))
-    whole = all(is_integer(each) and each >= 0 for each in (attempt, turn))  # type: ignore[operator]
-    if not whole:
-        yield (
-            "turn",
-            f"expected attempt and turn as numbers from 0, found {abbreviated(attempt)} and "
-            f"{abbreviated(turn)}",
-        )
-    else:
-        expected = turn_id(str(task), attempt, turn, row.get("input"))  # type: ignore[arg-type]
-        if row.get("id") != expected:
-            yield "id", f"expected {expected!r}, found {abbreviated(row.get('id'))}"
+    yield from _identity_findings(row)
     prompt = row.get("prompt")
     wrong = list(message_findings(prompt))
     for message in wrong:
@@ -201,25 +190,40 @@ def _turn_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Itera
     for place, candidate in enumerate(candidates):
         for message in _candidate_findings(candidate):
             yield "candidates", f"candidate {place}: {message}"
-        seed = contract.get("seed")
-        if seed is not None and isinstance(candidate, dict):
-            expected_seed = candidate_seed(seed, str(row.get("id")), place)
-            if candidate.get("seed") != expected_seed:
-                yield (
-                    "candidates",
-                    "candidate %d: seed %s, expected %d"
-                    % (
-                        place,
-                        abbreviated(candidate.get("seed")),
-                        expected_seed,
-                    ),
-                )
+        yield from _seed_findings(row, place, candidate, contract.get("seed"))
     texts = {c.get("text") for c in candidates if isinstance(c, dict)}
     if row.get("candidates_unique") != len(texts):
         yield (
             "candidates_unique",
             f"is {abbreviated(row.get('candidates_unique'))}, but {len(texts)} texts differ",
         )
+
+
+def _identity_findings(row: Mapping[str, Any]) -> Iterator[Any]:
+    """`id` is made of the task, the attempt, the turn and the input."""
+    task, attempt, turn = (row.get(field) for field in ("task_id", "attempt", "turn"))
+    if not all(is_integer(number) and number >= 0 for number in (attempt, turn)):  # type: ignore[operator]
+        yield (
+            "turn",
+            f"expected attempt and turn as numbers from 0, found {abbreviated(attempt)} and "
+            f"{abbreviated(turn)}",
+        )
+        return
+    expected = turn_id(str(task), attempt, turn, row.get("input"))  # type: ignore[arg-type]
+    if row.get("id") != expected:
+        yield "id", f"expected {expected!r}, found {abbreviated(row.get('id'))}"
+
+
+def _seed_findings(
+    row: Mapping[str, Any], place: int, candidate: Any, seed: int | None
+) -> Iterator[Any]:
+    """The seed of a candidate comes from the stage's seed, the turn and its place."""
+    if seed is None or not isinstance(candidate, dict):
+        return
+    expected, actual = candidate_seed(seed, str(row.get("id")), place), candidate.get("seed")
+    if actual != expected:
+        message = f"candidate {place}: seed {abbreviated(actual)}, expected {expected}"
+        yield "candidates", message
 
 
 def _candidate_findings(candidate: Any) -> Iterator[str]:

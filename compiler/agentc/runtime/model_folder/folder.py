@@ -145,46 +145,14 @@ def _no_directory(directory: Path, shown: str) -> FolderFault:
 
 
 def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
-    names: set[str] = set()
-    odd: list[str] = []
-    broken: list[str] = []
-    with os.scandir(directory) as entries:
-        for count, entry in enumerate(entries):
-            if count > _MOST_FILES:
-                message = f"{shown} has more than {_MOST_FILES} entries"
-                return ModelFolder((FolderFault(message, _CHOOSE),))
-            if entry.name.startswith("."):
-                continue
-            if _is_file(entry):
-                names.add(entry.name)
-            elif entry.is_symlink() and not Path(entry.path).exists():
-                broken.append(entry.name)
-            elif not entry.is_dir():
-                odd.append(entry.name)
-    if broken:
-        message = f"{shown} holds {shortened(sorted(broken))}, a link that leads nowhere"
-        fix = "copy the folder with `cp -rL`, which copies what links lead to"
-        return ModelFolder((FolderFault(message, fix),))
-    if odd:
-        message = f"{shown} holds {shortened(sorted(odd))}, which cannot be read"
-        fix = "remove it: only files and links to files can be copied"
-        return ModelFolder((FolderFault(message, fix),))
+    names, fault = _file_names(directory, shown)
+    if fault is not None:
+        return ModelFolder((fault,))
     if ADAPTER_FILE in names:
         return ModelFolder((_adapter(directory, names, shown),))
     if CONFIG_FILE not in names:
         return ModelFolder((_no_config(directory, names, shown),))
-    faults: list[FolderFault] = []
-    config: dict[str, Any] = {}
-    sizes = None
-    try:
-        with (directory / CONFIG_FILE).open("rb") as file:
-            config = read_config(file.read(MOST_BYTES + 1))
-        faults += _type_faults(config, shown, needs)
-        sizes = sizes_of(config) if needs.language else None
-        faults += setting_faults(config, shown, known=sizes is not None)
-    except ConfigFileError as error:
-        message = f"the model's config.json cannot be understood: {error}"
-        faults.append(FolderFault(message, _SAVE_AGAIN))
+    config, sizes, faults = _read_config(directory, shown, needs)
     weights = read_weights(directory, names, shown)
     faults += weights.faults
     tokens = None
@@ -199,6 +167,54 @@ def _read(directory: Path, shown: str, needs: Needs) -> ModelFolder:
     if not faults and needs.language:
         faults += generation_faults(directory, names, config, _rows(weights), shown)
     return ModelFolder(tuple(faults), config, sizes, weights.tensors, weights.file_bytes)
+
+
+def _file_names(directory: Path, shown: str) -> tuple[set[str], FolderFault | None]:
+    """The files of a folder; what is wrong where it has too many or cannot be copied."""
+    names: set[str] = set()
+    odd: list[str] = []
+    broken: list[str] = []
+    with os.scandir(directory) as entries:
+        for count, entry in enumerate(entries):
+            if count > _MOST_FILES:
+                message = f"{shown} has more than {_MOST_FILES} entries"
+                return names, FolderFault(message, _CHOOSE)
+            if entry.name.startswith("."):
+                continue
+            if _is_file(entry):
+                names.add(entry.name)
+            elif entry.is_symlink() and not Path(entry.path).exists():
+                broken.append(entry.name)
+            elif not entry.is_dir():
+                odd.append(entry.name)
+    if broken:
+        message = f"{shown} holds {shortened(sorted(broken))}, a link that leads nowhere"
+        fix = "copy the folder with `cp -rL`, which copies what links lead to"
+        return names, FolderFault(message, fix)
+    if odd:
+        message = f"{shown} holds {shortened(sorted(odd))}, which cannot be read"
+        fix = "remove it: only files and links to files can be copied"
+        return names, FolderFault(message, fix)
+    return names, None
+
+
+def _read_config(
+    directory: Path, shown: str, needs: Needs
+) -> tuple[dict[str, Any], ConfiguredSizes | None, list[FolderFault]]:
+    """The model's configuration, its sizes where it is a language model, and what is wrong."""
+    faults: list[FolderFault] = []
+    config: dict[str, Any] = {}
+    sizes = None
+    try:
+        with (directory / CONFIG_FILE).open("rb") as file:
+            config = read_config(file.read(MOST_BYTES + 1))
+        faults += _type_faults(config, shown, needs)
+        sizes = sizes_of(config) if needs.language else None
+        faults += setting_faults(config, shown, known=sizes is not None)
+    except ConfigFileError as error:
+        message = f"the model's config.json cannot be understood: {error}"
+        faults.append(FolderFault(message, _SAVE_AGAIN))
+    return config, sizes, faults
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

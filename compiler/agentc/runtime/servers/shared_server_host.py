@@ -23,7 +23,7 @@ from agentc.runtime.machine.hardware import DevicesError, MachineProbe
 from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.servers import own_server
+from agentc.runtime.servers import own_server, server_group
 from agentc.runtime.servers.shared_server_files import (
     CopyFolder,
     ServerFolder,
@@ -143,17 +143,17 @@ class Host:
             server = self._server(supervisor, token, secrets, shown)
             servers[:] = [server]
             # What cannot start now would not start the next time either: LeaseError.
-            if own_server.start_all([server], supervisor, over=self._over):
+            if server_group.start_all([server], supervisor, over=self._over):
                 self._publish(server, token)
-                supervisor.wait(lambda: self._over() or bool(own_server.dead(servers)))
+                supervisor.wait(lambda: self._over() or bool(server_group.dead(servers)))
             if self._reason is not None:
                 self.copy.clear()
-                own_server.end_all([server], supervisor)
+                server_group.end_all([server], supervisor)
                 self._tell("ended", self._reason)
                 return 0
-            message = own_server.death_message(server)
+            message = server_group.death_message(server)
             self.copy.clear()
-            own_server.end_all([server], supervisor)  # what it has left, its cores too
+            server_group.end_all([server], supervisor)  # what it has left, its cores too
             if number == RESTARTS:
                 break
             self._tell("restarting", message)

@@ -154,71 +154,95 @@ class LockText(NamedTuple):
 
 def read_lock_text(text: str) -> LockText:
     """Read a lock. Raises LockTextError for a directive that is not known or makes no sense."""
-    python: str | None = None
-    container: Container | None = None
-    partial = False
-    without: list[str] = []
-    unverified: list[str] = []
-    options: list[str] = []
-    asked: list[str] | None = None
-    begun: list[tuple[InstallStep, list[str]]] = [(InstallStep(""), [])]
-    continued = False
+    reader = _LockReader()
     for number, line in enumerate(text.splitlines(), 1):
         match = _DIRECTIVE.match(line)
         if match is None:
-            # Options of pip (`--extra-index-url`) hold for the whole file.
-            into = begun[-1][1] if asked is None else asked
-            if line.startswith("--") and not continued:
-                into = options
-            into.append(line)
-            continued = line.endswith("\\")
+            reader.add_requirement(line)
             continue
         word, _, rest = match.group(1).partition(" ")
         try:
-            if asked is not None:
-                raise LockTextError("nothing but requirements may follow `# agentc: if-asked`")
-            if word == "python":
-                if python is not None:
-                    raise LockTextError("the interpreter is demanded twice")
-                python = rest.strip()
-                check_demand(python)
-            elif word == "container":
-                if container is not None:
-                    raise LockTextError("the container is named twice")
-                container = _read_container(rest.split())
-            elif word == "partial":
-                partial = True
-            elif word == "without":
-                without += [normalised(name) for name in rest.replace(",", " ").split()]
-            elif word == "unverified":
-                unverified += [normalised(name) for name in rest.replace(",", " ").split()]
-            elif word == "if-asked" and not rest:
-                asked = []
-            elif word == "then":
-                begun.append((_read_step(rest), []))
-            else:
-                raise LockTextError(f"known are: {', '.join(_WORDS)}")
+            reader.add_directive(word, rest)
         except LockTextError as error:
             raise LockTextError(f"line {number}, `{line.strip()}`: {error}") from None
-    steps = tuple(
-        step._replace(text="\n".join([*options, *lines]) + "\n")
-        for step, lines in begun
-        if any(line.strip() and not line.lstrip().startswith("#") for line in lines)
-    )
-    if container is not None and (steps or python or without):
+    steps = reader.install_steps()
+    if reader.container is not None and (steps or reader.python or reader.without):
         raise LockTextError("an image brings its Python and packages: nothing may stand beside it")
-    free = frozenset(unverified)
+    unverified = frozenset(reader.unverified)
     return LockText(
         steps,
-        python,
-        partial,
-        frozenset(without),
-        tuple(options),
-        container,
-        free,
-        packages_without_hashes(text, free),
-        {name_of(line): line.strip() for line in requirements("\n".join(asked or ()))},
+        reader.python,
+        reader.partial,
+        frozenset(reader.without),
+        tuple(reader.options),
+        reader.container,
+        unverified,
+        packages_without_hashes(text, unverified),
+        {name_of(line): line.strip() for line in requirements("\n".join(reader.if_asked or ()))},
     )
+
+
+class _LockReader:
+    """What a lock has said up to a line."""
+
+    def __init__(self) -> None:
+        self.python: str | None = None
+        self.container: Container | None = None
+        self.partial = False
+        self.without: list[str] = []
+        self.unverified: list[str] = []
+        self.options: list[str] = []
+        self.if_asked: list[str] | None = None
+        self._steps: list[tuple[InstallStep, list[str]]] = [(InstallStep(""), [])]
+        self._continued = False
+
+    def add_requirement(self, line: str) -> None:
+        """A line that is no directive: of pip's options, or of the requirements of a step."""
+        lines = self._steps[-1][1] if self.if_asked is None else self.if_asked
+        # Options of pip (`--extra-index-url`) hold for the whole file.
+        if line.startswith("--") and not self._continued:
+            lines = self.options
+        lines.append(line)
+        self._continued = line.endswith("\\")
+
+    def add_directive(self, word: str, rest: str) -> None:
+        """`# agentc: WORD REST`."""
+        if self.if_asked is not None:
+            raise LockTextError("nothing but requirements may follow `# agentc: if-asked`")
+        if word == "python":
+            if self.python is not None:
+                raise LockTextError("the interpreter is demanded twice")
+            self.python = rest.strip()
+            check_demand(self.python)
+        elif word == "container":
+            if self.container is not None:
+                raise LockTextError("the container is named twice")
+            self.container = _read_container(rest.split())
+        elif word == "partial":
+            self.partial = True
+        elif word == "without":
+            self.without += _names_in(rest)
+        elif word == "unverified":
+            self.unverified += _names_in(rest)
+        elif word == "if-asked" and not rest:
+            self.if_asked = []
+        elif word == "then":
+            self._steps.append((_read_step(rest), []))
+        else:
+            raise LockTextError(f"known are: {', '.join(_WORDS)}")
+
+    def install_steps(self) -> tuple[InstallStep, ...]:
+        """The steps that install something, with pip's options before their requirements."""
+        return tuple(
+            step._replace(text="\n".join([*self.options, *lines]) + "\n")
+            for step, lines in self._steps
+            if any(line.strip() and not line.lstrip().startswith("#") for line in lines)
+        )
+
+
+def _names_in(rest: str) -> list[str]:
+    """Names of distributions, separated by commas or spaces."""
+    return [normalised(name) for name in rest.replace(",", " ").split()]
 
 
 def normalised(name: str) -> str:
