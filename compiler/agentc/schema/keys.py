@@ -143,16 +143,9 @@ def known_keys(
     `allowed` is a table of fields, a message says what a meant one takes."""
     right = {key.text: key for key in keys if key.text in allowed}
     guessed: dict[str, Scalar] = {}
-    # Templates are in place by now, so a key that is left over may be a misspelt `use`.
-    declares = place.path.split(".")[0] in language.TEMPLATES.values()
-    of_backend = place.path.split(".")[0] in ("environments", "servers")
-    words = [
-        *allowed,
-        *(language.USE_KEYS if declares else ()),
-        *(("backend",) if of_backend else ()),  # read already, or at the scale that a slip is in
-    ]
+    words = _words_here(allowed, place)
     unknown = [key for key in keys if key.text not in right]
-    if of_backend and len(unknown) > 1:
+    if _is_of_backend(place) and len(unknown) > 1:
         # Another backend was meant, at a scale: what its settings are is not known.
         meant = [key for key in unknown if suggestions(key.text, words)[:1] == _BACKEND]
         unknown = meant or [key for key in unknown if not _is_meant_elsewhere(key, unknown, table)]
@@ -171,7 +164,7 @@ def known_keys(
             steps=place.steps,
         )
         beside = _beside(around, written, right.values())
-        guessed |= {n: written for n in slip.meant if n in allowed and n not in beside}
+        guessed |= {name: written for name in slip.meant if name in allowed and name not in beside}
     if len(unknown) > _MOST_UNKNOWN:
         sink.error(
             "AGC201",
@@ -180,6 +173,22 @@ def known_keys(
             steps=place.steps,
         )
     return KnownKeys(right, guessed)
+
+
+def _is_of_backend(place: Place) -> bool:
+    return place.path.split(".")[0] in ("environments", "servers")
+
+
+def _words_here(allowed: Collection[str], place: Place) -> list[str]:
+    """What a key of a place may be meant as."""
+    # Templates are in place by now, so a key that is left over may be a misspelt `use`.
+    declares = place.path.split(".")[0] in language.TEMPLATES.values()
+    return [
+        *allowed,
+        *(language.USE_KEYS if declares else ()),
+        # read already, or at the scale that a slip is in
+        *(("backend",) if _is_of_backend(place) else ()),
+    ]
 
 
 def _is_meant_elsewhere(key: Scalar, unknown: Sequence[Scalar], table: BackendTable | None) -> bool:

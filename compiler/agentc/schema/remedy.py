@@ -302,36 +302,44 @@ def advice(
     node: Node, types: tuple[str, ...], path: str, several: Several | None = None
 ) -> str | None:
     """Help for a value of the wrong type."""
+    wanted = [name for name in types if name != "null"]
     if isinstance(node, Sequence):
-        if [name for name in types if name != "null"] == ["object"]:
-            return _as_mapping(node)
-        return _of_several(node, path, several)
-    if isinstance(node, Mapping) and [name for name in types if name != "null"] == ["array"]:
+        return _as_mapping(node) if wanted == ["object"] else _of_several(node, path, several)
+    if isinstance(node, Mapping) and wanted == ["array"]:
         return "write `- ` before each item, for a list"
     if not isinstance(node, Scalar):
         return None
-    wanted = [name for name in types if name != "null"]
     null = not node.quoted and is_null(node.text)
     is_list = wanted == ["array"] and bool(node.text.strip()) and not null
     if is_list and (not node.quoted or _is_command(path)):
         return _as_list(node.text, path)
     if node.quoted:
-        if "{" in node.text and ("integer" in wanted or "number" in wanted):
-            return advise(node.text, "number", path)
-        plain = Scalar(node.text, False, node.span)
-        if not isinstance(read_scalar(plain, types), Failed) and wanted:
-            return f"remove the quotes: `{node.text}`"
-        return None
+        return _advice_for_quoted(node, types, path)
     if null:
         if node.text and "string" in types:
             return f'write "{node.text}" in quotes if the text is meant'
         return "give a value, or leave the key out"
-    if "boolean" in wanted:
+    return _advice_for_plain(node, types, path)
+
+
+def _advice_for_quoted(node: Scalar, types: tuple[str, ...], path: str) -> str | None:
+    """A text, where its value is meant or an expression."""
+    if "{" in node.text and ("integer" in types or "number" in types):
+        return advise(node.text, "number", path)
+    plain = Scalar(node.text, False, node.span)
+    if not isinstance(read_scalar(plain, types), Failed) and any(name != "null" for name in types):
+        return f"remove the quotes: `{node.text}`"
+    return None
+
+
+def _advice_for_plain(node: Scalar, types: tuple[str, ...], path: str) -> str | None:
+    """Text that is nearly a truth value, null or a number."""
+    if "boolean" in types:
         return advise(node.text, "boolean")
     if "null" in types and node.text.lower() in ("all", "unlimited", "infinite", "any", "no"):
         return f"write `null` for `{node.text}`"
-    if "integer" in wanted or "number" in wanted:
-        kind: Literal["integer", "number"] = "number" if "number" in wanted else "integer"
+    if "integer" in types or "number" in types:
+        kind: Literal["integer", "number"] = "number" if "number" in types else "integer"
         return advise(node.text, kind, path) or (
             advise(node.text, "null") if "null" in types else None
         )

@@ -151,16 +151,7 @@ def _read(
         )
         return StageDecl(name=name, kind=None, span=name.span)
     kind = kind.of_stage(named, made.text if isinstance(made, Scalar) else None)
-    for role in kind.roles:
-        if not role.optional and role.name not in keys:
-            accepts = " or ".join(accepted.name for accepted in role.accepts)
-            sink.error(
-                "AGC202",
-                f"{place.what} needs `{role.name}`",
-                name.span,
-                expected=f"the name of a stage that makes {accepts}",
-                notes=(role.doc,),
-            )
+    _require_roles(kind, keys, name, place, sink)
     options, placement = keys.get("options"), keys.get("placement")
     return StageDecl(
         name=name,
@@ -177,6 +168,22 @@ def _read(
         ),
         keys={key: entry.key.span for key, entry in [*keys.items(), *named.items()]},
     )
+
+
+def _require_roles(
+    kind: Kind, keys: Collection[str], name: Scalar, place: Place, sink: Sink
+) -> None:
+    """Report the inputs that a stage of this kind has to have and does not."""
+    for role in kind.roles:
+        if not role.optional and role.name not in keys:
+            accepts = " or ".join(accepted.name for accepted in role.accepts)
+            sink.error(
+                "AGC202",
+                f"{place.what} needs `{role.name}`",
+                name.span,
+                expected=f"the name of a stage that makes {accepts}",
+                notes=(role.doc,),
+            )
 
 
 def _beside_options(

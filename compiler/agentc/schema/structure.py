@@ -55,9 +55,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         found = dict(_declared(entry, read, sink))
         if entry is None:
             return found
-        if not (isinstance(entry.value, Mapping) or _is_nothing(entry.value)) or (
-            isinstance(entry.value, Mapping) and entry.value.partial
-        ):
+        if not _is_table(entry.value) or (isinstance(entry.value, Mapping) and entry.value.partial):
             broken.add(key)
         elif not found and entry.key.text != key:
             broken.add(key)  # misspelt, which was reported: that it is empty too can wait
@@ -66,9 +64,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         return found
 
     defaults = keys.get("defaults")
-    if defaults is not None and not (
-        isinstance(defaults.value, Mapping) or _is_nothing(defaults.value)
-    ):
+    if defaults is not None and not _is_table(defaults.value):
         broken.add("defaults")
     models = section("models", lambda name, node: read_model(name, node, sink, table))
     stages: dict[str, StageDecl | RepeatDecl] = section(
@@ -77,15 +73,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
     if "stages" in empty:
         report_empty("stages", empty.pop("stages"), sink)
         broken.add("stages")
-    for name in stages:
-        if name in models:
-            sink.error(
-                "AGC207",
-                f"`{name}` is the name of a model already",
-                stages[name].name.span,
-                notes=(f"the model is declared in line {models[name].name.span.line}",),
-                fix="rename one of them",
-            )
+    _report_shared_names(models, stages, sink)
     return Spec(
         source=source,
         span=root.span,
@@ -125,8 +113,27 @@ def report_empty(key: str, span: Span, sink: Sink) -> None:
     )
 
 
+def _report_shared_names(
+    models: dict[str, StageDecl], stages: dict[str, StageDecl | RepeatDecl], sink: Sink
+) -> None:
+    for name in stages:
+        if name in models:
+            sink.error(
+                "AGC207",
+                f"`{name}` is the name of a model already",
+                stages[name].name.span,
+                notes=(f"the model is declared in line {models[name].name.span.line}",),
+                fix="rename one of them",
+            )
+
+
 def _is_nothing(node: Node) -> bool:
     return isinstance(node, Scalar) and not node.quoted and is_null(node.text)
+
+
+def _is_table(node: Node) -> bool:
+    """A mapping, or nothing where one may be."""
+    return isinstance(node, Mapping) or _is_nothing(node)
 
 
 def read_params(entry: Entry | None, sink: Sink) -> dict[str, ParamDecl]:

@@ -32,44 +32,63 @@ def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None
     if mark is None:
         sink.error("AGC103", f"{source.name}: {problem}")
         return
-    line, column = mark.line + 1, mark.column + 1
-    span = Span(source, line, column, line, column + 1)
     text = lines[mark.line] if mark.line < len(lines) else ""
-    if _is_known(text, mark.column, line, source, sink, lines):
+    if _is_known(text, mark.column, mark.line + 1, source, sink, lines):
         return
-    seen = noticed or mark
-    if "found unexpected end of stream" in problem and context is not None:
-        text = lines[context.line]
-        opened = Cause("quote", context.line, context.column, text)
-        _report_cause(opened, source, text, sink, at_end=True)
-        return
-    cause = _break_before(source, lines, mark.line) or find_cause(
-        lines, (seen.line, seen.column), None if context is None else context.line
-    )
+    at_end = "found unexpected end of stream" in problem
+    cause = _cause_of(at_end, lines, mark, noticed or mark, context, source)
     if cause is not None:
-        at_end = "found unexpected end of stream" in problem
         _report_cause(cause, source, lines[cause.line], sink, at_end=at_end)
         return
     in_list = getattr(error, "context", None) == "while parsing a block collection"
     if in_list and context and _report_list(lines, context, mark.line, source, sink):
         return
-    message, fix = _explained(problem, text, mark.column)
     notes: tuple[str, ...] = ()
     if context is not None and context.line != mark.line:
+        if "expected ',' or" in problem:
+            _report_unclosed(lines, context, mark, source, sink)
+            return
         about = getattr(error, "context", None) or "reading what is there"
         notes = (f"{about.removeprefix('while ')}, which starts in line {context.line + 1}",)
-        if "expected ',' or" in problem:
-            opened = lines[context.line][context.column : context.column + 1]
-            sink.error(
-                "AGC103",
-                f"the `{opened}` is not closed, or a comma is missing after it",
-                Span(source, context.line + 1, context.column + 1, context.line + 1,
-                     context.column + 2),
-                notes=(f"that is noticed in line {line}",),
-                fix=f"close it with `{']' if opened == '[' else '}'}`",
-            )  # fmt: skip
-            return
-    sink.error("AGC103", message, span, notes=notes, fix=fix)
+    message, fix = _explained(problem, text, mark.column)
+    sink.error("AGC103", message, _span_at(source, mark), notes=notes, fix=fix)
+
+
+def _span_at(source: Source, mark: yaml.Mark) -> Span:
+    """The character at a mark of PyYAML, which counts from 0."""
+    line, column = mark.line + 1, mark.column + 1
+    return Span(source, line, column, line, column + 1)
+
+
+def _cause_of(
+    at_end: bool,
+    lines: list[str],
+    mark: yaml.Mark,
+    noticed: yaml.Mark,
+    context: yaml.Mark | None,
+    source: Source,
+) -> Cause | None:
+    """The slip behind an error, where it is plain: a quote that is open at the end of the text, or
+    one of those that `yaml_cause` knows."""
+    if at_end and context is not None:
+        return Cause("quote", context.line, context.column, lines[context.line])
+    return _break_before(source, lines, mark.line) or find_cause(
+        lines, (noticed.line, noticed.column), None if context is None else context.line
+    )
+
+
+def _report_unclosed(
+    lines: list[str], opening: yaml.Mark, mark: yaml.Mark, source: Source, sink: Sink
+) -> None:
+    """A `[` or `{` that nothing closes, or in which a comma is missing."""
+    opened = lines[opening.line][opening.column : opening.column + 1]
+    sink.error(
+        "AGC103",
+        f"the `{opened}` is not closed, or a comma is missing after it",
+        _span_at(source, opening),
+        notes=(f"that is noticed in line {mark.line + 1}",),
+        fix=f"close it with `{']' if opened == '[' else '}'}`",
+    )
 
 
 def _report_list(

@@ -97,7 +97,6 @@ def read_objects(
 def verify_object(stored: StoredObject) -> list[Damage]:
     """Compare the manifest with its own digest, and everything in the folder with the manifest:
     what was changed, is missing, or was added is a problem."""
-    kind, key = stored.name.split("/")
     problems: list[Damage] = []
 
     def report(file: str, message: str) -> None:
@@ -109,14 +108,12 @@ def verify_object(stored: StoredObject) -> list[Damage]:
         damage = f"cannot be read: {error}"
     if damage is not None:
         report(MANIFEST, damage)
-    if (stored.manifest.get("kind"), stored.manifest.get("key")) != (kind, key):
-        report(MANIFEST, f"says it is {stored.manifest.get('kind')}/{stored.manifest.get('key')}")
     manifest = stored.manifest
+    if f"{manifest.get('kind')}/{manifest.get('key')}" != stored.name:
+        report(MANIFEST, f"says it is {manifest.get('kind')}/{manifest.get('key')}")
     files: Mapping[str, str] = manifest["files"]
     links: Mapping[str, str] = manifest.get("links") or {}
     empty = set(manifest.get("empty") or ())
-    # Version 1 did not tell of links and empty folders.
-    told = manifest.get("manifest") != 1
     present = _walk(stored.path)
     for name in sorted({*files, *links, *empty, *present} - {MANIFEST}):
         mode = present.get(name)
@@ -124,12 +121,9 @@ def verify_object(stored: StoredObject) -> list[Damage]:
         if mode is None:
             report(name, "the folder is missing" if name in empty else "the file is missing")
         elif stat.S_ISDIR(mode):
-            if name in files or name in links:
-                report(name, "a folder stands in the file's place")
-            elif told and name not in empty and not any(path.iterdir()):
-                report(name, "the manifest does not know this empty folder")
-            elif name in empty and any(path.iterdir()):
-                report(name, "the folder was empty")
+            message = _damage_of_folder(path, name, manifest)
+            if message is not None:
+                report(name, message)
         elif stat.S_ISLNK(mode):
             if name in files:
                 report(name, "a link stands in the file's place")
@@ -142,6 +136,17 @@ def verify_object(stored: StoredObject) -> list[Damage]:
         else:
             _compare(path, mode, files[name], name, report)
     return problems
+
+
+def _damage_of_folder(path: Path, name: str, manifest: Mapping[str, Any]) -> str | None:
+    """A folder where a file belongs, or that is empty and should not be, or the other way round."""
+    if name in manifest["files"] or name in (manifest.get("links") or ()):
+        return "a folder stands in the file's place"
+    empty = name in (manifest.get("empty") or ())
+    # Version 1 did not list links and empty folders.
+    if manifest.get("manifest") != 1 and not empty and not any(path.iterdir()):
+        return "the manifest does not know this empty folder"
+    return "the folder was empty" if empty and any(path.iterdir()) else None
 
 
 def _compare(

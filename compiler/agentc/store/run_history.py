@@ -133,43 +133,52 @@ def complete_plans(layout: StoreLayout, count: int = 1) -> list[Path]:
     """Of each variant the last so many different plans all of whose targets were made.
 
     Raises ValueError when one cannot be read."""
-    found: dict[Path, None] = {}
+    plans: dict[Path, None] = {}
     covered: set[str] = set()
     older: dict[str, list[Path]] = {}
     for _, folder in run_folders(layout):
-        own: dict[Path, None] = {}
-        closed: set[Path] = set()
-        lines = read_history(folder)
-        if _damaged_lines(folder):
-            # One that cannot be read may be all that says of a plan that it was complete.
-            known = {line.get("plan") for line in lines if line.get("complete")}
-            others = {*folder.kept_plans()} - {folder.kept_plan(str(plan)) for plan in known}
-            own.update((path, None) for path in others if is_complete(layout, read_facts(path)))
-        # Of an agentc that knew of no variants: what had one name lies in one folder.
-        unmarked = [folder.previous_plan]
-        for line in reversed(lines):
-            if not line.get("plan"):
-                continue
-            path = folder.kept_plan(str(line["plan"]))
-            if "complete" not in line:
-                unmarked.insert(-1, path)
-            elif line["complete"] and len(closed) < count:
-                own[path] = None
-                # Of a run that was killed nobody knows when it got so far: it counts besides.
-                if line.get("ended") is not None:
-                    closed.add(path)
-        covered |= {_group(read_facts(path)) for path in own}
-        found.update(own)
+        marked, unmarked = _recorded_plans(layout, folder, count)
+        covered |= {_group(read_facts(path)) for path in marked}
+        plans.update(dict.fromkeys(marked))
         for path in unmarked:
             if path.is_file():
                 facts = read_facts(path)
-                kept = older.setdefault(_group(facts), [])
-                if path not in kept and len(kept) < count and is_complete(layout, facts):
-                    kept.append(path)
+                complete = older.setdefault(_group(facts), [])
+                if path not in complete and len(complete) < count and is_complete(layout, facts):
+                    complete.append(path)
     for group, paths in older.items():
         if group not in covered:
-            found.update(dict.fromkeys(paths))
-    return list(found)
+            plans.update(dict.fromkeys(paths))
+    return list(plans)
+
+
+def _recorded_plans(
+    layout: StoreLayout, folder: RunFolder, count: int
+) -> tuple[list[Path], list[Path]]:
+    """The last `count` plans that a history has as complete, and those of which it does not say
+    whether they were."""
+    marked: dict[Path, None] = {}
+    closed: set[Path] = set()
+    lines = read_history(folder)
+    if _damaged_lines(folder):
+        # A line that cannot be read may be all that says of a plan that it was complete.
+        listed = {line.get("plan") for line in lines if line.get("complete")}
+        others = {*folder.kept_plans()} - {folder.kept_plan(str(plan)) for plan in listed}
+        marked.update((path, None) for path in others if is_complete(layout, read_facts(path)))
+    # Of an agentc that knew of no variants: what had one name lies in one folder.
+    unmarked = [folder.previous_plan]
+    for line in reversed(lines):
+        if not line.get("plan"):
+            continue
+        path = folder.kept_plan(str(line["plan"]))
+        if "complete" not in line:
+            unmarked.insert(-1, path)
+        elif line["complete"] and len(closed) < count:
+            marked[path] = None
+            # Of a run that was killed nobody knows when it got so far: it counts besides.
+            if line.get("ended") is not None:
+                closed.add(path)
+    return list(marked), unmarked
 
 
 def _group(facts: PlanFacts) -> str:
