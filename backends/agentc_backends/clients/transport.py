@@ -110,8 +110,7 @@ class Transport:
         ContextOverflowError or EchoedSecretError.
         """
         guard = replace(self._guard, private=True) if private else self._guard
-        order = rank_replicas(self._urls, key) if len(self._urls) > 1 else list(self._urls)
-        order.sort(key=lambda url: url in self._lost)
+        order = self._in_order(key)
         content = None if body is None else json.dumps(body).encode()
         clock = self._retry.clock
         start = began = clock()
@@ -155,6 +154,11 @@ class Transport:
                 took = clock() - began
                 raise InfrastructureError(f"{failure} (tries: {sent}, {took:.1f} s)")
             await asyncio.sleep(wait)
+
+    def _in_order(self, key: str) -> list[str]:
+        """The replicas as a key ranks them, those that could not be reached last."""
+        order = rank_replicas(self._urls, key) if len(self._urls) > 1 else list(self._urls)
+        return sorted(order, key=lambda url: url in self._lost)
 
     async def _send(
         self,

@@ -117,19 +117,11 @@ async def read_object(request: Request) -> dict[str, Any]:
 def require_bounded(body: Mapping[str, Any]) -> None:
     """Raise when a chat or completion asks for more than one request may, whatever else it says:
     for a server that parses it by itself. Lists and numbers alone are looked at."""
-    counts = {"messages": MAX_MESSAGES, "stop": MAX_STOPS}
-    for name, most in counts.items():
+    for name, most in (("messages", MAX_MESSAGES), ("stop", MAX_STOPS)):
         value = body.get(name)
         if isinstance(value, list) and len(value) > most:
             raise invalid_value(name, f"has {len(value)} entries, over {most}")
-    stop = body.get("stop")
-    for text_of_stop in [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []:
-        if isinstance(text_of_stop, str) and len(text_of_stop) > MAX_STOP_LETTERS:
-            raise invalid_value("stop", f"a text is over {MAX_STOP_LETTERS} letters")
-    for message in body["messages"] if isinstance(body.get("messages"), list) else []:
-        role = message.get("role") if isinstance(message, dict) else None
-        if isinstance(role, str) and len(role) > MAX_ROLE_LETTERS:
-            raise invalid_value("messages", f"a role is over {MAX_ROLE_LETTERS} letters")
+    _require_short_texts(body)
     highest = {"n": MAX_CHOICES, "best_of": MAX_CHOICES, "top_logprobs": MAX_ALTERNATIVES,
                "prompt_logprobs": MAX_ALTERNATIVES}  # fmt: skip
     highest |= {} if isinstance(body.get("logprobs"), bool) else {"logprobs": MAX_ALTERNATIVES}
@@ -137,18 +129,39 @@ def require_bounded(body: Mapping[str, Any]) -> None:
         value = body.get(name)
         if isinstance(value, (int, float)) and value > most:
             raise invalid_value(name, f"must lie in [0, {most}], is {value}")
-    prompts = body.get("prompt")
-    # A list of numbers is one prompt.
-    listed = prompts if isinstance(prompts, list) else []
-    several = listed if listed and not isinstance(listed[0], int) else []
-    if len(several) > MAX_PROMPTS:
-        raise invalid_value("prompt", f"{len(several)} prompts in one request, over {MAX_PROMPTS}")
+    _require_few_prompts(body)
+
+
+def _require_short_texts(body: Mapping[str, Any]) -> None:
+    """Texts that end a reply, and roles."""
+    stop = body.get("stop")
+    for text in stop if isinstance(stop, list) else [stop]:
+        if isinstance(text, str) and len(text) > MAX_STOP_LETTERS:
+            raise invalid_value("stop", f"a text is over {MAX_STOP_LETTERS} letters")
+    for message in _items(body.get("messages")):
+        role = message.get("role") if isinstance(message, dict) else None
+        if isinstance(role, str) and len(role) > MAX_ROLE_LETTERS:
+            raise invalid_value("messages", f"a role is over {MAX_ROLE_LETTERS} letters")
+
+
+def _require_few_prompts(body: Mapping[str, Any]) -> None:
+    """Prompts of one request, and the replies to all of them."""
+    prompts = _items(body.get("prompt"))
+    if prompts and isinstance(prompts[0], int):
+        prompts = []  # A list of numbers is one prompt.
+    if len(prompts) > MAX_PROMPTS:
+        raise invalid_value("prompt", f"{len(prompts)} prompts in one request, over {MAX_PROMPTS}")
     choices = body.get("n")
-    sequences = len(several) * choices if isinstance(choices, int) else 0
+    sequences = len(prompts) * choices if isinstance(choices, int) else 0
     if sequences > MAX_SEQUENCES:
         raise invalid_value(
             "prompt", f"{sequences} replies (prompts times n), over {MAX_SEQUENCES}"
         )
+
+
+def _items(value: Any) -> list[Any]:
+    """A list, or nothing where the value is none."""
+    return value if isinstance(value, list) else []
 
 
 def read_chat(body: Mapping[str, Any], served: str) -> ChatCall:

@@ -181,16 +181,19 @@ def read_scores(runs: Sequence[Run], metric: str, baselines: str | None = None) 
     for metrics, baseline in runs:
         row = [float(metrics["tasks"][name][metric]) for name in kept]
         if baseline is not None:
-            others = (float(baseline["tasks"][name][theirs]) for name in kept)
-            row = [
-                _without_rounding(score - other, max(abs(score), abs(other)))
-                for score, other in zip(row, others, strict=True)
-            ]
+            row = _differences(row, [float(baseline["tasks"][name][theirs]) for name in kept])
         table.append(tuple(row))
     paired = any(baseline is not None for _, baseline in runs)
-    found = [abs(value) if paired else value for row in table for value in row] or [0.0]
-    seen = (-max(found), max(found)) if paired else (min(found), max(found))
+    values = [abs(value) if paired else value for row in table for value in row] or [0.0]
+    seen = (-max(values), max(values)) if paired else (min(values), max(values))
     return Scores(tuple(table), paired, len(names) - len(kept), seen)
+
+
+def _differences(scores: Sequence[float], baselines: Sequence[float]) -> list[float]:
+    return [
+        _without_rounding(score - other, max(abs(score), abs(other)))
+        for score, other in zip(scores, baselines, strict=True)
+    ]
 
 
 def _without_rounding(difference: float, size: float) -> float:

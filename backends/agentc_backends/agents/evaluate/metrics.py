@@ -90,16 +90,22 @@ def measure(
     }
     for score in ("reward", "success"):
         metrics[score] = mean_of(metrics, score, confidence)
-    if asked.names():
-        metrics["asked"] = {name: mean_of(metrics, name, confidence) for name in asked.names()}
-    if asked.best_of:
-        metrics["best_of"] = list(asked.best_of)
-    if asked.loops is not None:
-        metrics["repeats"] = _repeats(good, asked.loops)
+    _add_extra_metrics(metrics, good, confidence, asked)
     continued = step_rewards(good)
     if continued:
         metrics["step_rewards"] = continued
     return metrics
+
+
+def _add_extra_metrics(
+    metrics: dict[str, Any], good: Sequence[Row], confidence: float, extra: ExtraMetrics
+) -> None:
+    if extra.names():
+        metrics["asked"] = {name: mean_of(metrics, name, confidence) for name in extra.names()}
+    if extra.best_of:
+        metrics["best_of"] = list(extra.best_of)
+    if extra.loops is not None:
+        metrics["repeats"] = _repeats(good, extra.loops)
 
 
 def unsolvable_tasks(rows: Iterable[Row]) -> dict[str, int]:

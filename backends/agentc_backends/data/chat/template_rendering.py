@@ -205,21 +205,12 @@ def _check(name: str, value: Any, words: tuple[Any, ...], named: dict[str, Any])
         raise TemplateMemoryError
     text = value if isinstance(value, str) else ""
     if name in ("format", "format_map"):
-        _formatted(text)
-        if any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in given) and (
-            re.search(r"\{[^{}]*:[^{}]*\{", text)
-        ):
-            raise TemplateMemoryError
+        _check_format(text, given)
     elif name == "replace" and len(given) >= 2:
         old, new = str(given[0]), str(given[1])
         _charge((text.count(old) if old else len(text) + 1) * len(new))
     elif name == "join":
-        joiner = value if isinstance(value, str) and words and not named else None
-        items = words[0] if joiner is not None else value
-        between = joiner if joiner is not None else str(given[0]) if given else ""
-        if hasattr(items, "__len__"):
-            _charge(len(items) * len(between))
-            _charge(sum(len(each) for each in items if isinstance(each, str)))
+        _charge_join(value, words, named)
     elif name == "indent" and given:
         width = given[0] if isinstance(given[0], int) else len(str(given[0]))
         _charge((text.count("\n") + 1) * max(width, 0))
@@ -230,6 +221,26 @@ def _check(name: str, value: Any, words: tuple[Any, ...], named: dict[str, Any])
     elif name in ("center", "ljust", "rjust", "zfill", "expandtabs", "to_bytes"):
         sizes = [each for each in given if isinstance(each, int)]
         _charge(max(sizes, default=0) * (text.count("\t") + 1 if name == "expandtabs" else 1))
+
+
+def _check_format(text: str, given: list[Any]) -> None:
+    """A width may be written in the format, or be an argument of it."""
+    _formatted(text)
+    long = any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in given)
+    if long and re.search(r"\{[^{}]*:[^{}]*\{", text):
+        raise TemplateMemoryError
+
+
+def _charge_join(value: Any, words: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """`", ".join(items)`, or the filter `items | join(", ")`."""
+    if isinstance(value, str) and words and not named:
+        items, between = words[0], value
+    else:
+        given = [*words, *named.values()]
+        items, between = value, str(given[0]) if given else ""
+    if hasattr(items, "__len__"):
+        _charge(len(items) * len(between))
+        _charge(sum(len(item) for item in items if isinstance(item, str)))
 
 
 TIME_LIMIT_S = 5.0

@@ -55,6 +55,10 @@ _POPULATION = re.compile(
     r"less than|under|"
     r"below|smaller than|fewer than) (\d+) million"
 )
+_CAPITAL = re.compile(
+    r"^(?:the |a )?(?:national )?capital(?: city)?(?: of (?:the )?(.*?))?"
+    r"(?: it is located in| you live in)?$"
+)
 _LETTER = re.compile(r"(?:start|begin)s? with (?:the |a )?(?:letter )?([a-z])$")
 _SOUTHERN = {"Brazil", "Peru", "Chile", "Australia", "Argentina", "Ecuador", "Congo", "Indonesia"}
 _NORTH_OF_THE_LINE = "Medan, Indonesia"
@@ -184,16 +188,9 @@ class CityTable:
     def _property_test(self, about: str) -> Callable[[City], bool] | None:
         if _COAST.match(about):
             return lambda city: city.coast
-        capital = re.match(
-            r"^(?:the |a )?(?:national )?capital(?: city)?(?: of (?:the )?(.*?))?"
-            r"(?: it is located in| you live in)?$", about)  # fmt: skip
+        capital = _CAPITAL.match(about)
         if capital:
-            of = capital[1] or ""
-            if of in ("", "its country", "a country", "country", "your country", "that country"):
-                return lambda city: city.capital
-            if of in self._places:
-                return lambda city: city.capital and of in map(plain, city.country.names)
-            return None
+            return self._capital_test(capital[1] or "")
         people = _POPULATION.search(about)
         if people:
             limit = int(people[2]) * 1000
@@ -213,6 +210,14 @@ class CityTable:
             return climate and (lambda city: plain(city.climate) == climate)  # type: ignore[return-value]
         if re.search(r"drive on the left", about):
             return lambda city: city.country.left
+        return None
+
+    def _capital_test(self, of: str) -> Callable[[City], bool] | None:
+        """Whether it is a capital, or that of a place."""
+        if of in ("", "its country", "a country", "country", "your country", "that country"):
+            return lambda city: city.capital
+        if of in self._places:
+            return lambda city: city.capital and of in map(plain, city.country.names)
         return None
 
 

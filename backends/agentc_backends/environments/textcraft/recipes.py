@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -170,35 +170,40 @@ def build_recipe_book(parsed: Sequence[Recipe]) -> RecipeBook:
     tags.update(r.tag for r in candidates if r.tag is not None and r.tag != r.output)
 
     kept = _without_cycles(candidates)
-    tag_of = {recipe.output: recipe.tag for recipe in kept if recipe.tag is not None}
-    members: dict[str, tuple[str, ...]] = {}
-    for recipe in kept:
-        for part in recipe.ingredients:
-            if part.is_tag and part.name not in members:
-                members[part.name] = tuple(
-                    sorted(item for item, tag in tag_of.items() if tag == part.name)
-                )
+    members = _members_of_tags(kept)
     # A tag without a craftable member is an ordinary item that `get` gives (`acacia logs`).
-    plain = {tag for tag, found in members.items() if not found}
+    plain = {tag for tag, names in members.items() if not names}
     kept = [_with_plain_items(recipe, plain) for recipe in kept]
-    recipes_for: dict[str, tuple[Recipe, ...]] = {}
-    for recipe in kept:
-        recipes_for[recipe.output] = (*recipes_for.get(recipe.output, ()), recipe)
-    uses: dict[str, tuple[Recipe, ...]] = {}
-    for recipe in kept:
-        for part in recipe.ingredients:
-            uses[part.name] = (*uses.get(part.name, ()), recipe)
-    members = {tag: found for tag, found in sorted(members.items()) if found}
+    members = {tag: names for tag, names in sorted(members.items()) if names}
+    recipes_for = _indexed((recipe.output, recipe) for recipe in kept)
     return RecipeBook(
         recipes=tuple(kept),
         recipes_for=recipes_for,
-        uses=uses,
+        uses=_indexed((part.name, recipe) for recipe in kept for part in recipe.ingredients),
         members=members,
         tags=frozenset(tags - plain),
         items=frozenset(items | plain),
         depths=_depths(recipes_for, members),
         digest=hashlib.sha256("\n".join(repr(recipe) for recipe in kept).encode()).hexdigest(),
     )
+
+
+def _members_of_tags(recipes: Sequence[Recipe]) -> dict[str, tuple[str, ...]]:
+    """The craftable items of each tag that an ingredient is."""
+    tag_of = {recipe.output: recipe.tag for recipe in recipes if recipe.tag is not None}
+    tags = [part.name for recipe in recipes for part in recipe.ingredients if part.is_tag]
+    return {
+        tag: tuple(sorted(item for item, other in tag_of.items() if other == tag))
+        for tag in dict.fromkeys(tags)
+    }
+
+
+def _indexed(pairs: Iterable[tuple[str, Recipe]]) -> dict[str, tuple[Recipe, ...]]:
+    """The recipes of each name, in their order."""
+    index: dict[str, tuple[Recipe, ...]] = {}
+    for name, recipe in pairs:
+        index[name] = (*index.get(name, ()), recipe)
+    return index
 
 
 def _undoes_block(recipe: Recipe) -> bool:
