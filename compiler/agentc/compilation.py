@@ -12,6 +12,7 @@ from pathlib import Path
 from agentc.backend_api import BackendTable, EnvironmentBackend
 from agentc.collection import paused_collection
 from agentc.diagnostics import Diagnostic, Sink
+from agentc.diagnostics.diagnostic import Severity
 from agentc.diagnostics.suggest import bounded_suggestions
 from agentc.front.apply_scale import scale_names
 from agentc.front.local_backends import with_local_backends
@@ -124,26 +125,22 @@ def compile_spec(
     if unit.plan is not None and local.code:
         unit = replace(unit, plan=replace(unit.plan, code=local.code))
         references.files |= local.digests
-    uses: tuple[SecretUse, ...] = ()
-    if unit.module is not None:
-        uses = (*needed_secrets(unit.module, table), *secrets_of_trackers(unit.module))
-        report_places(unit.module, context.boundary, sink)
-    if every_scale and not sink.has_errors:
-        for other in spec.scales:
-            if other != scale:
-                sink.next_scale()
-                _, module = build_module(
-                    source, root, params, table, sink, directory=directory, scale=other
-                )
-                _check_scale(Unit(spec=spec, module=module), context, path)
+    uses = _secrets(unit.module, context)
+    others = [other for other in spec.scales if other != scale]
+    for other in others if every_scale and not sink.has_errors else ():
+        sink.next_scale()
+        _, module = build_module(
+            source, root, params, table, sink, directory=directory, scale=other
+        )
+        _check_scale(Unit(spec=spec, module=module), context, path)
     _report_unpinned(unit.module, references, path, sink)
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
     read = (path, *spec.templates)
     templates = _templates(path, read[1:])
-    if lock is not None and unit.plan is not None and not sink.has_errors:
-        current = collect_lock(unit.plan, references, templates, scale)
-        sink.extend(compare_lock(lock, current, "error" if locked else "warning"))
+    if lock is not None and not sink.has_errors:
+        severity: Severity = "error" if locked else "warning"
+        sink.extend(_lock_changes(lock, unit.plan, references, templates, scale, severity))
     return Compilation(
         spec=spec,
         module=unit.module,
@@ -171,6 +168,28 @@ def _check_scale(unit: Unit, context: PassContext, spec: Path) -> None:
     apart = replace(context, references=context.references.copy())
     run_passes(unit, apart)
     _report_unpinned(unit.module, apart.references, spec, context.sink, known=context.references)
+
+
+def _secrets(module: Module | None, context: PassContext) -> tuple[SecretUse, ...]:
+    """What refers to secrets; where one has no place, that is reported."""
+    if module is None:
+        return ()
+    report_places(module, context.boundary, context.sink)
+    return (*needed_secrets(module, context.table), *secrets_of_trackers(module))
+
+
+def _lock_changes(
+    lock: LockDocument,
+    plan: Plan | None,
+    references: OutsideReferences,
+    templates: tuple[tuple[str, str], ...],
+    scale: str | None,
+    severity: Severity,
+) -> Iterable[Diagnostic]:
+    """Where a lock differs from the plan."""
+    if plan is None:
+        return ()
+    return compare_lock(lock, collect_lock(plan, references, templates, scale), severity)
 
 
 def _unavailable(plan: Plan | None, table: BackendTable) -> tuple[str, ...]:

@@ -216,10 +216,7 @@ class _Graph:
             self._inside[number] = list(dict.fromkeys([*self._inside[number], *inside]))
         for unit, needs in enumerate(self._needs):
             needs.discard(unit)
-        self._readers: list[list[int]] = [[] for _ in self._needs]
-        for unit, needs in enumerate(self._needs):
-            for need in needs:
-                self._readers[need].append(unit)
+        self._readers = _readers(self._needs)
         # Of units that end at the same moment the first by name is taken.
         self._by_name = sorted(range(len(units)), key=units.__getitem__)
         self._rank = [0] * len(units)
@@ -339,6 +336,15 @@ def _units(
         if name in objects and name not in unit_of:
             unit_of[name] = units.setdefault(session_of.get(name, name), len(units))
     return list(units), unit_of
+
+
+def _readers(needs: Sequence[Iterable[int]]) -> list[list[int]]:
+    """The units that need each unit."""
+    readers: list[list[int]] = [[] for _ in needs]
+    for unit, needed in enumerate(needs):
+        for need in needed:
+            readers[need].append(unit)
+    return readers
 
 
 def _distinct(estimates: Iterable[Estimate], state: str = "run") -> list[Estimate]:

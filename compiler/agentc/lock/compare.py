@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from agentc.diagnostics.diagnostic import Diagnostic, Severity
@@ -98,14 +98,7 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
         locked_records(new, current.section("settings")),
     )
     changed = [name for name in new if name in old and old[name] != new[name]]
-    changes: dict[str, list[str]] = {}
-    for name in changed:
-        for text in change_texts(diffs[name].changes) if name in diffs else ():
-            changes.setdefault(text, []).append(name)
-    for text, names in list(changes.items())[:most]:
-        yield f"{text} ({some(folded_names(names, new), _BESIDE)})"
-    if len(changes) > most:
-        yield f"and {counted(len(changes) - most, 'more change')}"
+    yield from _setting_changes(changed, new, diffs, most)
     causes = {name: _cause(diffs.get(name)) for name in changed}
     following = [name for name, cause in causes.items() if cause == "other jobs"]
     if following:
@@ -114,6 +107,13 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
     unknown = [name for name, cause in causes.items() if cause == "unknown"]
     if unknown:
         yield f"changed: {some(unknown, most)}"
+    yield from _name_changes(old, new, diffs, most)
+
+
+def _name_changes(
+    old: Mapping[str, Json], new: Mapping[str, Json], diffs: Mapping[str, JobDiff], most: int
+) -> Iterator[str]:
+    """Jobs that came, went, or have another name."""
     renamed = {diff.was: name for name, diff in diffs.items() if diff.was}
     for words, names in (
         ("new", [name for name in new if name not in old and name not in renamed.values()]),
@@ -122,6 +122,20 @@ def job_changes(locked: LockDocument, current: LockDocument, most: int) -> Itera
     ):
         if names:
             yield f"{words}: {some(names, most)}"
+
+
+def _setting_changes(
+    changed: Sequence[str], jobs: Mapping[str, Json], diffs: Mapping[str, JobDiff], most: int
+) -> Iterator[str]:
+    """The first of the settings that changed, each with its jobs."""
+    changes: dict[str, list[str]] = {}
+    for name in changed:
+        for text in change_texts(diffs[name].changes) if name in diffs else ():
+            changes.setdefault(text, []).append(name)
+    for text, names in list(changes.items())[:most]:
+        yield f"{text} ({some(folded_names(names, jobs), _BESIDE)})"
+    if len(changes) > most:
+        yield f"and {counted(len(changes) - most, 'more change')}"
 
 
 def _cause(diff: JobDiff | None) -> Literal["itself", "other jobs", "unknown"]:

@@ -146,9 +146,7 @@ def known_keys(
     words = _words_here(allowed, place)
     unknown = [key for key in keys if key.text not in right]
     if _is_of_backend(place) and len(unknown) > 1:
-        # Another backend was meant, at a scale: what its settings are is not known.
-        meant = [key for key in unknown if suggestions(key.text, words)[:1] == _BACKEND]
-        unknown = meant or [key for key in unknown if not _is_meant_elsewhere(key, unknown, table)]
+        unknown = _without_settings(unknown, words, table)
     for written in unknown[:_MOST_UNKNOWN]:
         missing = [name for name in required if name not in right and name not in guessed]
         slip = _slip(written, around, words, more, right, missing, place, table)
@@ -173,6 +171,15 @@ def known_keys(
             steps=place.steps,
         )
     return KnownKeys(right, guessed)
+
+
+def _without_settings(
+    unknown: list[Scalar], words: Sequence[str], table: BackendTable | None
+) -> list[Scalar]:
+    """The unknown keys but for the settings of another backend, which was meant, at a scale: what
+    its settings are is not known."""
+    meant = [key for key in unknown if suggestions(key.text, words)[:1] == _BACKEND]
+    return meant or [key for key in unknown if not _is_meant_elsewhere(key, unknown, table)]
 
 
 def _is_of_backend(place: Place) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from agentc.backend_api import BackendTable, StageBackend
 from agentc.diagnostics.other_tools import advice_for_kind
@@ -159,15 +159,20 @@ def _read(
         span=name.span,
         backend=_value(keys, "backend"),
         doc=_value(keys, "doc"),
-        roles={**{key: keys[key] for key in roles if key in keys}, **named},
-        uses={key: keys[key] for key in kind.uses if key in keys},
-        fields={key: keys[key] for key in fields if key in keys},
+        roles={**_chosen(keys, roles), **named},
+        uses=_chosen(keys, kind.uses),
+        fields=_chosen(keys, fields),
         options={**_beside_options(mapping, allowed, kind, table), **_inner(options, place, sink)},
         placement=_inner(
             placement, place, sink, [field.name for field in language.PLACEMENT_FIELDS]
         ),
         keys={key: entry.key.span for key, entry in [*keys.items(), *named.items()]},
     )
+
+
+def _chosen(keys: dict[str, Entry], names: Iterable[str]) -> dict[str, Entry]:
+    """The keys of these names that are given."""
+    return {name: keys[name] for name in names if name in keys}
 
 
 def _require_roles(

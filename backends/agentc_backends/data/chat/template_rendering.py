@@ -212,8 +212,7 @@ def _check(name: str, value: Any, words: tuple[Any, ...], named: dict[str, Any])
     elif name == "join":
         _charge_join(value, words, named)
     elif name == "indent" and given:
-        width = given[0] if isinstance(given[0], int) else len(str(given[0]))
-        _charge((text.count("\n") + 1) * max(width, 0))
+        _charge((text.count("\n") + 1) * max(_width_of(given[0]), 0))
     elif name == "tojson":
         indent = named.get("indent", words[1] if len(words) > 1 else None)
         if isinstance(indent, int) and indent > 1000:
@@ -221,6 +220,11 @@ def _check(name: str, value: Any, words: tuple[Any, ...], named: dict[str, Any])
     elif name in ("center", "ljust", "rjust", "zfill", "expandtabs", "to_bytes"):
         sizes = [each for each in given if isinstance(each, int)]
         _charge(max(sizes, default=0) * (text.count("\t") + 1 if name == "expandtabs" else 1))
+
+
+def _width_of(indent: Any) -> int:
+    """An indent is a number of spaces, or a text."""
+    return indent if isinstance(indent, int) else len(str(indent))
 
 
 def _check_format(text: str, given: list[Any]) -> None:

@@ -166,7 +166,7 @@ def build_recipe_book(parsed: Sequence[Recipe]) -> RecipeBook:
     items = {part.name for recipe in parsed for part in recipe.ingredients if not part.is_tag}
     items.update(recipe.output for recipe in parsed)
     candidates = [recipe for recipe in parsed if not _undoes_block(recipe)]
-    tags = {part.name for recipe in candidates for part in recipe.ingredients if part.is_tag}
+    tags = set(_tags_needed(candidates))
     tags.update(r.tag for r in candidates if r.tag is not None and r.tag != r.output)
 
     kept = _without_cycles(candidates)
@@ -188,13 +188,18 @@ def build_recipe_book(parsed: Sequence[Recipe]) -> RecipeBook:
     )
 
 
+def _tags_needed(recipes: Sequence[Recipe]) -> list[str]:
+    """The tags that are ingredients, in the order of the recipes."""
+    parts = [part for recipe in recipes for part in recipe.ingredients]
+    return list(dict.fromkeys(part.name for part in parts if part.is_tag))
+
+
 def _members_of_tags(recipes: Sequence[Recipe]) -> dict[str, tuple[str, ...]]:
-    """The craftable items of each tag that an ingredient is."""
+    """The craftable items of each tag that is an ingredient."""
     tag_of = {recipe.output: recipe.tag for recipe in recipes if recipe.tag is not None}
-    tags = [part.name for recipe in recipes for part in recipe.ingredients if part.is_tag]
     return {
         tag: tuple(sorted(item for item, other in tag_of.items() if other == tag))
-        for tag in dict.fromkeys(tags)
+        for tag in _tags_needed(recipes)
     }
 
 
