@@ -15,7 +15,7 @@ from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.diagnostic import Severity
 from agentc.diagnostics.suggest import bounded_suggestions
 from agentc.front.apply_scale import scale_names
-from agentc.front.local_backends import with_local_backends
+from agentc.front.local_backends import LocalBackends, with_local_backends
 from agentc.front.read_module import build_module
 from agentc.ir.module import Module
 from agentc.ir.search import Ends
@@ -122,9 +122,7 @@ def compile_spec(
         allowed=allowed_paths() if allowed is None else tuple(allowed),
     )
     unit = run_passes(Unit(spec=spec, module=module), context)
-    if unit.plan is not None and local.code:
-        unit = replace(unit, plan=replace(unit.plan, code=local.code))
-        references.files |= local.digests
+    unit = _with_code(unit, local, references)
     uses = _secrets(unit.module, context)
     others = [other for other in spec.scales if other != scale]
     for other in others if every_scale and not sink.has_errors else ():
@@ -168,6 +166,14 @@ def _check_scale(unit: Unit, context: PassContext, spec: Path) -> None:
     apart = replace(context, references=context.references.copy())
     run_passes(unit, apart)
     _report_unpinned(unit.module, apart.references, spec, context.sink, known=context.references)
+
+
+def _with_code(unit: Unit, local: LocalBackends, references: OutsideReferences) -> Unit:
+    """The plan with the code of the spec's own backends, whose files are references."""
+    if unit.plan is None or not local.code:
+        return unit
+    references.files |= local.digests
+    return replace(unit, plan=replace(unit.plan, code=local.code))
 
 
 def _secrets(module: Module | None, context: PassContext) -> tuple[SecretUse, ...]:
