@@ -181,7 +181,8 @@ def read_scores(runs: Sequence[Run], metric: str, baselines: str | None = None) 
     for metrics, baseline in runs:
         row = [float(metrics["tasks"][name][metric]) for name in kept]
         if baseline is not None:
-            row = _differences(row, [float(baseline["tasks"][name][theirs]) for name in kept])
+            others = [float(baseline["tasks"][name][theirs]) for name in kept]
+            row = _differences(row, others)
         table.append(tuple(row))
     paired = any(baseline is not None for _, baseline in runs)
     values = [abs(value) if paired else value for row in table for value in row] or [0.0]
