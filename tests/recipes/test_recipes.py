@@ -4,6 +4,7 @@ now, and what it adds works. That page says how to make a diff anew that no long
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -35,6 +36,11 @@ stages:
 """
 SFT = """\
   sft: {kind: sft, model: base, data: DATA, lr: 1e-4, global_batch: 2, max_length: 512}
+"""
+LEARN = """\
+  learn:
+    {kind: online_rl, backend: reinforce, policy: base, environment: world, split: train,
+     iterations: 2, episodes: 4, decode: {max_tokens: 8}}
 """
 HEAD = "  first: {kind: head, data: expert, rows: 2}\n"
 MIX = """\
@@ -142,6 +148,16 @@ def test_a_kind(tmp_path: Path) -> None:
     assert "it conforms" in tree.agentc("conformance", "head.rows")
     text = EXPERT.replace("ENVIRONMENT", "textcraft") + HEAD + SFT.replace("DATA", "first")
     assert "first" in tree.agentc("plan", tree.spec(text), "--store", str(tmp_path / "store"))
+
+
+def test_an_algorithm(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, "algorithm")
+    tree.imports()
+    assert "it conforms" in tree.agentc("conformance", "reinforce.online_rl")
+    text = EXPERT.replace("ENVIRONMENT", "corridor, tasks: 8") + LEARN
+    tree.agentc("run", tree.spec(text), "--store", str(tmp_path / "store"))
+    (curve,) = (tmp_path / "store").glob("objects/online_rl/*/data/curve.jsonl")
+    assert [json.loads(line)["actor"] for line in curve.read_text().splitlines()]
 
 
 def files_of(recipe: Path) -> list[str]:

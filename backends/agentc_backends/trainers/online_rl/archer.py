@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from agentc.kinds.reinforcement import ActorSteps, OfflineActorSteps
+from agentc.program.settings import settings_from
 from agentc_backends.trainers.online_rl.critic import (
     BestOf,
     Utterances,
@@ -179,6 +180,12 @@ class ArcherLearner(CriticLearner):
             self._reference = copy.deepcopy(policy).requires_grad_(False)
         self.optimisers = {**self.optimisers, ACTOR: Adam(policy.parameters(), lr=actor.lr)}
 
+    @classmethod
+    def of(cls, learning: Learning, settings: Mapping[str, Any]) -> ArcherLearner:
+        """The learner of a plan's settings."""
+        critic = settings_from(CriticPhase, settings["critic"])
+        return cls(learning, critic, settings_from(ActorSteps, settings["actor"]))
+
     def learn(self, phase: str, iteration: int, buffer: ReplayBuffer) -> Numbers:
         """All gradient steps of a phase."""
         if phase == ACTOR:
@@ -245,6 +252,11 @@ class ChaiLearner(CriticLearner):
         super().__init__(learning, critic)
         ranking = self.target if critic.rank_with == "target" else self.critic
         self.choice = BestOf(ranking, critic.candidates)
+
+    @classmethod
+    def of(cls, learning: Learning, settings: Mapping[str, Any]) -> ChaiLearner:
+        """The learner of a plan's settings."""
+        return cls(learning, settings_from(CriticPhase, settings["critic"]))
 
 
 class OfflineArcherLearner(ArcherLearner):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from agentc.kinds.reinforcement import ActorSteps
+from agentc.program.settings import settings_from
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, Numbers, actor_step
 from agentc_backends.trainers.online_rl.losses import imitation_loss
 from agentc_backends.trainers.online_rl.replay import ReplayBuffer, key_of
@@ -30,6 +31,16 @@ class FilteredLearner:
         self.optimisers: Mapping[str, Optimizer] = {
             ACTOR: Adam(learning.policy.parameters(), lr=actor.lr)
         }
+
+    @classmethod
+    def of(cls, learning: Learning, settings: Mapping[str, Any]) -> FilteredLearner:
+        """The learner of a plan's settings."""
+        options = {name: settings[name] for name in ("keep_share", "window")}
+        return cls(
+            learning,
+            settings_from(ActorSteps, settings["actor"]),
+            settings_from(ImitationOptions, options),
+        )
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:

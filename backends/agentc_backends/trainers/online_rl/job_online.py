@@ -6,6 +6,7 @@ a rerun may succeed, or resumes where this one stopped before its time limit.
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from agentc.kinds.interaction import Decoding
-from agentc.kinds.reinforcement import ActorSteps, EncoderReading, RunEvaluation
+from agentc.kinds.reinforcement import EncoderReading, RunEvaluation
 from agentc.program.job import Job
 from agentc.program.settings import settings_from
 from agentc_backends.agents.common.connect import connect
@@ -23,12 +24,7 @@ from agentc_backends.agents.rollout.play import TurnRules
 from agentc_backends.data.models.checkpoint import configure_libraries, is_unchanged
 from agentc_backends.job_device import require_gpus
 from agentc_backends.trainers.common.step_log import curve_facts
-from agentc_backends.trainers.online_rl.settings import (
-    CriticPhase,
-    GroupPhase,
-    ImitationOptions,
-    PpoRules,
-)
+from agentc_backends.trainers.online_rl.settings import LEARNERS
 
 if TYPE_CHECKING:
     from agentc_backends.trainers.online_rl.learning import Learner, Learning
@@ -203,39 +199,9 @@ async def train(job: Job) -> None:
 
 
 def make_learner(settings: Mapping[str, Any], learning: Learning) -> Learner:
-    """The learner of a config's `algorithm`. Raises ValueError for an unknown one."""
-
-    def critic() -> CriticPhase:
-        return settings_from(CriticPhase, settings["critic"])
-
-    def actor() -> ActorSteps:
-        return settings_from(ActorSteps, settings["actor"])
-
-    match settings["algorithm"]:
-        case "archer":
-            from agentc_backends.trainers.online_rl.archer import ArcherLearner
-
-            return ArcherLearner(learning, critic(), actor())
-        case "chai":
-            from agentc_backends.trainers.online_rl.archer import ChaiLearner
-
-            return ChaiLearner(learning, critic())
-        case "filtered_bc":
-            from agentc_backends.trainers.online_rl.filtered_bc import FilteredLearner
-
-            rest = {name: settings[name] for name in ("keep_share", "window")}
-            return FilteredLearner(learning, actor(), settings_from(ImitationOptions, rest))
-        case "ppo":
-            from agentc_backends.trainers.online_rl.ppo import PpoLearner
-
-            rules = settings_from(PpoRules, settings["rules"])
-            return PpoLearner(learning, critic(), actor(), rules)
-        case "grpo" | "rloo":
-            from agentc_backends.trainers.online_rl.trl import TrlLearner
-
-            return TrlLearner(learning, settings_from(GroupPhase, settings))
-        case other:
-            raise ValueError(f"no algorithm {other!r}")
+    """The learner of a config's `algorithm`. Raises KeyError for an unknown one."""
+    learner: Learner = pkgutil.resolve_name(LEARNERS[settings["algorithm"]]).of(learning, settings)
+    return learner
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from agentc.kinds.reinforcement import ActorSteps
+from agentc.program.settings import settings_from
 from agentc_backends.trainers.online_rl.archer import CRITIC
 from agentc_backends.trainers.online_rl.critic import value_head
 from agentc_backends.trainers.online_rl.learning import (
@@ -119,6 +120,16 @@ class PpoLearner:
             CRITIC: Adam(self.critic.parameters(), lr=values.lr),
             ACTOR: Adam(policy.parameters(), lr=actor.lr),
         }
+
+    @classmethod
+    def of(cls, learning: Learning, settings: Mapping[str, Any]) -> PpoLearner:
+        """The learner of a plan's settings."""
+        return cls(
+            learning,
+            settings_from(CriticPhase, settings["critic"]),
+            settings_from(ActorSteps, settings["actor"]),
+            settings_from(PpoRules, settings["rules"]),
+        )
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:

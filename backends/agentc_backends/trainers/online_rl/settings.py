@@ -14,6 +14,18 @@ RankWith: TypeAlias = Literal["target", "online"]
 """Which critic ranks candidates: the target critic, as released, or the one that is trained."""
 
 
+_FOLDER = "agentc_backends.trainers.online_rl"
+LEARNERS = {
+    "archer": f"{_FOLDER}.archer:ArcherLearner",
+    "chai": f"{_FOLDER}.archer:ChaiLearner",
+    "filtered_bc": f"{_FOLDER}.filtered_bc:FilteredLearner",
+    "ppo": f"{_FOLDER}.ppo:PpoLearner",
+    "grpo": f"{_FOLDER}.trl:TrlLearner",
+    "rloo": f"{_FOLDER}.trl:TrlLearner",
+}
+"""The learner of each algorithm; its `of` makes it of the settings in a plan."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticPhase(CriticSteps):
     """How a critic learns in an iteration. Where the policy says the best of several `candidates`,

@@ -26,6 +26,7 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 from trl.trainer.utils import pad
 
+from agentc.program.settings import settings_from
 from agentc_backends.trainers.online_rl.learning import ACTOR, Learning, Numbers
 from agentc_backends.trainers.online_rl.replay import Episode, ReplayBuffer, key_of
 from agentc_backends.trainers.online_rl.settings import GroupPhase
@@ -165,6 +166,11 @@ class TrlLearner:
         with _settings_restored(learning.policy), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # rollout_func is experimental
             self._trainer = self._trainer_of(optimiser)
+
+    @classmethod
+    def of(cls, learning: Learning, settings: Mapping[str, Any]) -> TrlLearner:
+        """The learner of a plan's settings."""
+        return cls(learning, settings_from(GroupPhase, settings))
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:
