@@ -126,11 +126,11 @@ def test_a_killed_driver_does_not_block_the_next(compiled: Path) -> None:
 @pytest.mark.slow
 def test_resources_and_store_come_from_plan_and_command_line(tmp_path: Path) -> None:
     said = {"gpus": 1, "mem_mb": 2000, "minutes": 30}
-    base = replace(
+    base = changed(
         job("base", "model"), asked={n: ResourceRequest(v, "", 1) for n, v in said.items()}
     )
     sft = job("sft", "sft", model=["base"])
-    made = plan(base, replace(sft, asked={"partition": ResourceRequest("fast", "", 1)}))
+    made = plan(base, changed(sft, asked={"partition": ResourceRequest("fast", "", 1)}))
     compile_to(tmp_path / "compiled", made)
     done = snakemake(tmp_path / "compiled", "-n", "--config", f"store={tmp_path / 'elsewhere'}")
     text = done.stdout + done.stderr

@@ -4,10 +4,10 @@ two fake GPUs each; n3 drained, n4 with features)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.drafted import changed
 from toy_plan import job, plan
 
 from agentc.kinds.field import Json
@@ -40,8 +40,8 @@ def found(answers: Mapping[str, SlurmAnswer] = ANSWERS, **asked: Json) -> list[P
     """What is found of a training that asks for that."""
     told = {name: ResourceRequest(value, "spec.yaml", 7) for name, value in asked.items()}
     cpus = asked.get("cpus")
-    one = replace(job("sft"), asked=told)
-    one = replace(one, resources=Resources(cpus=cpus if isinstance(cpus, int) else 1))
+    resources = Resources(cpus=cpus if isinstance(cpus, int) else 1)
+    one = changed(job("sft"), asked=told, resources=resources)
     cluster, silent = read_cluster(answers)
     if cluster is None:
         return silent

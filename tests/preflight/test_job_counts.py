@@ -3,10 +3,9 @@ says of them, and which one a run keeps to."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.preflight.test_cluster import ANSWERS, OURS, RECORDED
+from tests.support.drafted import changed
 from toy_plan import job, plan
 
 from agentc.kinds.field import Json
@@ -44,7 +43,7 @@ def cluster(**answers: str) -> Cluster:
 
 def jobs(count: int, **asked: Json) -> tuple[ResolvedRequest, ...]:
     told = {name: ResourceRequest(value, "spec.yaml", 7) for name, value in asked.items()}
-    made = [replace(job(f"s{number}", "script"), asked=told) for number in range(count)]
+    made = [changed(job(f"s{number}", "script"), asked=told) for number in range(count)]
     return resolve_placement(plan_document(plan(*made)), Requests(profile=OURS))
 
 

@@ -47,12 +47,12 @@ def forms(secret: str) -> list[bytes]:
 
 
 def assert_nowhere(secret: str, *folders: Path) -> None:
-    for folder in folders:
-        for path in folder.rglob("*"):
-            for form in forms(secret):
-                assert form not in str(path).encode(), path
-                if path.is_file() and not path.is_symlink():
-                    assert form not in path.read_bytes(), (path, form)
+    written = forms(secret)
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        for form in written:
+            assert form not in str(path).encode(), path
+            assert form not in content, (path, form)
 
 
 @contextmanager
