@@ -69,7 +69,7 @@ def command_lines() -> Iterator[set[bytes]]:
                         seen.add((folder / "cmdline").read_bytes())
                     except OSError:
                         continue
-            over.wait(0.02)
+            over.wait(0.1)
 
     thread = threading.Thread(target=look)
     thread.start()
