@@ -288,9 +288,10 @@ def test_two_processes_train_as_one(experiment: Experiment, start: Start) -> Non
 def test_each_number_is_what_the_rows_of_its_step_give(
     experiment: Experiment, start: Start, tmp_path: Path
 ) -> None:
-    """Micro-batches of unequal numbers of trained tokens; a line of two steps is their mean."""
+    """Micro-batches of unequal numbers of trained tokens; a line of two steps is their mean. That
+    processes share them to the same numbers is the test before."""
     model = without_pad_token(experiment.place("model") / "data", tmp_path / "model")
-    process, staging = start(processes=2, accumulative_counts=1, lr=1e-12, log_steps=2, model=model)
+    process, staging = start(lr=1e-12, log_steps=2, model=model)
     finish(process)
     rows = (experiment.place("dataset") / "data" / "rows.jsonl").read_text().splitlines()
     expected = windows(
