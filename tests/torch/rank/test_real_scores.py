@@ -84,6 +84,7 @@ class Bench:
         self.models = {name: root / name for name in leases}
         self._leases = leases
         self._done: dict[str, Path] = {}
+        self._loaded: dict[str, tuple[Encoder, Any]] = {}
 
     def run(
         self,
@@ -127,10 +128,13 @@ class Bench:
         self, model: str, prompt: Sequence[Mapping[str, str]], tokens: Sequence[int]
     ) -> list[float]:
         """Log-probabilities of all tokens but the first by one forward pass, the prompt's too."""
-        folder = self.models[model]
-        before = Encoder(AutoTokenizer.from_pretrained(folder), "chatml").encode_prompt(prompt)
-        ids = torch.tensor([[*before, *tokens]])
-        network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        if model not in self._loaded:
+            folder = self.models[model]
+            encoder = Encoder(AutoTokenizer.from_pretrained(folder), "chatml")
+            network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+            self._loaded[model] = encoder, network
+        encoder, network = self._loaded[model]
+        ids = torch.tensor([[*encoder.encode_prompt(prompt), *tokens]])
         with torch.no_grad():
             spread = network(ids).logits[0, :-1].log_softmax(-1)
         found: list[float] = spread.gather(1, ids[0, 1:, None])[:, 0].tolist()
