@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from agentc.backend_api.view import StageView
+from agentc.backend_api.view import OptionView, StageView
 from agentc.kinds.field import Json
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import only_with, only_with_input, setting, unless, without_input
@@ -101,6 +101,19 @@ def test_a_group_that_may_be_null_is_read_without_its_settings() -> None:
     assert view.reasons["more.unparsed"] == "all is parsed"
     assert "more.unparsed" not in view.read
     assert view.identity()["more"] is True
+
+
+def test_a_reason_names_the_value_that_it_is_about() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Oracle:
+        kind: Literal["table", "server"] = setting("", "table")
+        url: str | None = setting(
+            "", None, only_if=only_with("kind", "server", because="`kind: {value}` calls none")
+        )
+
+    view = OptionView(table=fields_of(Oracle), values={"url": "http://here"})
+    assert view.config_of(Oracle) == {"kind": "table"}
+    assert view.reasons == {"url": "`kind: table` calls none"}
 
 
 def test_names_that_no_setting_has() -> None:
