@@ -215,26 +215,49 @@ def _settled(ending: Ending, work: Work, log: Path | None) -> Ending:
         return replace(ending, done=True)
     if ending.status != "FAILED":
         return ending
-    if log is not None:
-        refresh(log.parent)
-    said = "" if log is None else last_lines(log, 200)
-    for message in _SRUN.findall(said):
+    tail = _tail_of(log)
+    for message in _SRUN.findall(tail):
         if is_away(message) or _LAUNCH in message:
-            return replace(ending, status=NOT_BEGUN, message=f"it could not begin ({message})")
-    folders = [work.layout.staging(name) for name in names if not work.layout.is_published(name)]
+            return _not_begun(ending, message)
+    statuses = _open_statuses(names, work.layout)
+    if not statuses:
+        return ending
+    if not any(_is_of(status, ending.number) for status in statuses):
+        return _before_the_program(ending, tail, log)
+    if not all(_is_out_of_time(status, ending.number) for status in statuses):
+        return ending
+    messages = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in statuses)
+    return replace(ending, status=OUT_OF_TIME, message="; ".join(messages))
+
+
+def _tail_of(log: Path | None) -> str:
+    """The last lines of the log of a SLURM job, if it has one."""
+    if log is None:
+        return ""
+    refresh(log.parent)
+    return last_lines(log, 200)
+
+
+def _open_statuses(names: Iterable[str], layout: StoreLayout) -> list[Mapping[str, Any]]:
+    """What the wrappers of those that are not done have written last."""
+    folders = [layout.staging(name) for name in names if not layout.is_published(name)]
     for folder in folders:
         refresh(folder)  # another node wrote it a moment ago
-    open_ones = [read_json(folder / "status.json") for folder in folders]
-    if open_ones and not any(_is_of(status, ending.number) for status in open_ones):
-        if stopped := _ENDED_STEP.search(said):
-            words = f"it could not begin ({stopped.group()})"
-            return replace(ending, status=NOT_BEGUN, message=words)
-        words = f"it ended before its program started; its log: {log}" if said else ""
-        return replace(ending, status=UNSTARTED if said else ending.status, message=words)
-    if not open_ones or not all(_is_out_of_time(status, ending.number) for status in open_ones):
-        return ending
-    messages = dict.fromkeys(str(status.get("message")).partition("\n")[0] for status in open_ones)
-    return replace(ending, status=OUT_OF_TIME, message="; ".join(messages))
+    return [read_json(folder / "status.json") for folder in folders]
+
+
+def _not_begun(ending: Ending, message: str) -> Ending:
+    return replace(ending, status=NOT_BEGUN, message=f"it could not begin ({message})")
+
+
+def _before_the_program(ending: Ending, tail: str, log: Path | None) -> Ending:
+    """A SLURM job no wrapper of which has written a status."""
+    if stopped := _ENDED_STEP.search(tail):
+        return _not_begun(ending, stopped.group())
+    if not tail:
+        return replace(ending, message="")
+    message = f"it ended before its program started; its log: {log}"
+    return replace(ending, status=UNSTARTED, message=message)
 
 
 def _is_of(status: Mapping[str, Any], number: str) -> bool:

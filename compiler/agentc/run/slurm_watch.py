@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +69,38 @@ def _alive(states: Mapping[str, QueueState]) -> set[str]:
     return {number for number, job in states.items() if job.state not in _ENDED}
 
 
+@dataclass(frozen=True, slots=True)
+class _DriverLog:
+    """What Snakemake's log says: the numbers of jobs that it heard the end of, the logs of jobs,
+    and whether jobs may be in a cluster whose queue does not show here."""
+
+    ended: frozenset[str]
+    paths: Mapping[str, Path]
+    other_cluster: bool
+
+    @classmethod
+    def read(cls, text: str, endings: Iterable[Ending]) -> _DriverLog:
+        resources = _RESOURCES.findall(text)  # none where the profile bids Snakemake be quiet
+        return cls(
+            ended=frozenset(ending.number for ending in endings),
+            paths=slurm_endings.logs(text),
+            other_cluster=not resources or any(map(_OTHER_CLUSTER.search, resources)),
+        )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The jobs of one look: how many are at work, how many are done, how many are lost; the ends
+    that Snakemake should hear of, and news for people."""
+
+    now: float
+    running: int = 0
+    done: int = 0
+    lost: int = 0
+    ends: dict[str, str] = field(default_factory=dict)
+    news: list[str] = field(default_factory=list)
+
+
 class QueueWatch:
     """The jobs of one Snakemake, whose log begins at `start`. `ask` tells the states of a run's
     jobs by number, those that ended within the last minutes too; it may raise QueueError."""
@@ -100,7 +133,7 @@ class QueueWatch:
         self._outlived: set[str] = set()
         self._seen: set[str] = set()
         self._gone: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._kept: set[str] = set()
         self._heard: dict[str, str] = {}
         self._held: set[str] = set()
@@ -192,67 +225,79 @@ class QueueWatch:
         fresh = [ending for ending in endings if ending.number not in self._kept]
         slurm_endings.keep_endings(fresh, self._work)
         self._kept |= {ending.number for ending in fresh}
-        known = {ending.number for ending in endings}
-        now, news = self._clock(), []
-        done, at_work, lost = 0, 0, 0
-        ends: dict[str, str] = {}
-        asked = _RESOURCES.findall(text)  # nothing where the profile bids Snakemake be quiet
-        elsewhere = not asked or any(map(_OTHER_CLUSTER.search, asked))
-        logs = slurm_endings.logs(text)
+        log = _DriverLog.read(text, endings)
+        tally = _Tally(self._clock())
         for number, unit in self._units.items():
-            job = states.get(number, QueueState(""))
-            state = job.state
-            if state:
-                self._seen.add(number)
-            if job.held and number not in self._held:
-                self._held.add(number)
-                news.append(self._held_words(Ending(number, unit, state), job.reason))
-            new = number not in self._seen
-            if (new and elsewhere) or (state and state not in _ENDED):
-                self._gone.pop(number, None)
-                at_work += 1
-                continue
-            if number not in self._gone and state in _OF_SLURM:
-                # Kept now: this run may be killed before it is sure of it.
-                slurm_endings.keep_endings([Ending(number, unit, state)], self._work)
-            since = now - self._gone.setdefault(number, now)
-            if number in known:
-                lost += number in self._told
-                self._settled.add(number)
-            elif self._is_published(unit):
-                done += 1
-                ends[number] = "COMPLETED"
-                if since >= UNTOLD_S:
-                    self._settled.add(number)
-            elif since >= NEVER_TOLD.get(state, UNTOLD_S) or (
-                new and since >= FORGOTTEN_S and self._is_forgotten(number, logs.get(number))
-            ):
-                unknown = slurm_endings.FORGOTTEN if new else "VANISHED"
-                news.append(self._tell(Ending(number, unit, state or unknown)))
-                lost += 1
-            else:
-                at_work += 1
-                if since >= FINAL.get(state, UNTOLD_S):
-                    ends[number] = state
-        self._pass_on(ends)
-        # A shared server lives by the lease of Snakemake, and takes long to start again.
-        shared = any(one["scope"] == "shared" for one in self._work.document.get("servers") or ())
-        patience = UNTOLD_S if shared else DONE_S
-        overdue = all(now - since >= patience for since in self._gone.values())
-        unnoticed = done - slurm_endings.count_finished(text)
-        if lost and overdue and unnoticed > 0 and not at_work:
-            # Once more would submit what is lost, too: that is for people to decide.
-            news.append("its other jobs are done and Snakemake is not told; run again to go on")
-            return "failed", news
-        if lost and (not self._keep_going or (not at_work and unnoticed <= 0)):
-            return "failed", news
-        if overdue and unnoticed > 0 and not at_work and not lost:
-            return "again", ["its jobs are done and Snakemake is not told; starting it once more"]
-        return "wait", news
+            self._judge_job(number, unit, states.get(number, QueueState("")), log, tally)
+        self._pass_on(tally.ends)
+        verdict, news = self._verdict(tally, slurm_endings.count_finished(text))
+        return verdict, tally.news + news
 
-    def _tell(self, ending: Ending) -> str:
+    def _judge_job(
+        self, number: str, unit: str, job: QueueState, log: _DriverLog, tally: _Tally
+    ) -> None:
+        """Count a job: it is at work as long as nothing shows that it has ended."""
+        state = job.state
+        if state:
+            self._seen.add(number)
+        if job.held and number not in self._held:
+            self._held.add(number)
+            tally.news.append(self._held_words(Ending(number, unit, state), job.reason))
+        new = number not in self._seen
+        if (new and log.other_cluster) or (state and state not in _ENDED):
+            self._gone.pop(number, None)
+            tally.running += 1
+            return
+        if number not in self._gone and state in _OF_SLURM:
+            # Kept now: this run may be killed before it is sure of it.
+            slurm_endings.keep_endings([Ending(number, unit, state)], self._work)
+        since = tally.now - self._gone.setdefault(number, tally.now)
+        if number in log.ended:
+            tally.lost += number in self._reported
+            self._settled.add(number)
+        elif self._is_published(unit):
+            tally.done += 1
+            tally.ends[number] = "COMPLETED"
+            if since >= UNTOLD_S:
+                self._settled.add(number)
+        elif self._is_lost(number, state, since, log):
+            unknown = slurm_endings.FORGOTTEN if new else "VANISHED"
+            tally.news.append(self._report(Ending(number, unit, state or unknown)))
+            tally.lost += 1
+        else:
+            tally.running += 1
+            if since >= FINAL.get(state, UNTOLD_S):
+                tally.ends[number] = state
+
+    def _is_lost(self, number: str, state: str, since: float, log: _DriverLog) -> bool:
+        """Whether Snakemake will hear of no end of a job that is gone, and not done."""
+        if since >= NEVER_TOLD.get(state, UNTOLD_S):
+            return True
+        new = number not in self._seen
+        return new and since >= FORGOTTEN_S and self._is_forgotten(number, log.paths.get(number))
+
+    def _verdict(self, tally: _Tally, finished: int) -> tuple[Verdict, list[str]]:
+        """Whether Snakemake, which has seen that many jobs finished, waits in vain."""
+        # A shared server lives by the lease of Snakemake, and takes long to start again.
+        servers = self._work.document.get("servers") or ()
+        patience = UNTOLD_S if any(one["scope"] == "shared" for one in servers) else DONE_S
+        overdue = all(tally.now - since >= patience for since in self._gone.values())
+        unnoticed = tally.done > finished
+        ended = not tally.running
+        if tally.lost and overdue and unnoticed and ended:
+            # Once more would submit what is lost, too: that is for people to decide.
+            return "failed", [
+                "its other jobs are done and Snakemake is not told; run again to go on"
+            ]
+        if tally.lost and (not self._keep_going or (ended and not unnoticed)):
+            return "failed", []
+        if overdue and unnoticed and ended and not tally.lost:
+            return "again", ["its jobs are done and Snakemake is not told; starting it once more"]
+        return "wait", []
+
+    def _report(self, ending: Ending) -> str:
         """Write the end to Snakemake's log, in the plugin's words; returns it for people."""
-        self._told.add(ending.number)
+        self._reported.add(ending.number)
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"\nagentc: {slurm_endings.in_words_of_plugin(ending)}\n")
         return f"{ending.sentence(self._work)}; {ending.cause}"
