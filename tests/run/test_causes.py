@@ -94,7 +94,7 @@ def test_words_of_an_earlier_attempt_are_no_cause(
     assert main(["status", "--store", str(chain.store)]) == 3
     shown = capsys.readouterr().out
     layout = StoreLayout(chain.store)
-    seen = Observer(layout, chain.jobs, 0.0).look()
+    seen = Observer(layout, chain.jobs, 0.0).observe()
     shown += describe_failures(layout, chain.jobs, seen, chain.folder / "none.log")
     assert "killed by signal 9" in shown
     assert "38731" not in shown
@@ -105,7 +105,7 @@ def test_words_of_an_earlier_attempt_are_no_cause(
 
 def test_while_servers_start_their_logs_are_named(chain: TinyPlan) -> None:
     tell_status(chain, "base", "leases", "policy: /store/logs/policy.log")
-    (seen, _) = Observer(StoreLayout(chain.store), chain.jobs, 0.0).look()
+    (seen, _) = Observer(StoreLayout(chain.store), chain.jobs, 0.0).observe()
     assert sentence(replace(seen, state="leases")) == (
         "starting servers (policy: /store/logs/policy.log)"
     )
@@ -122,7 +122,7 @@ def test_what_somebody_stopped_has_not_failed(
     shown = capsys.readouterr().out
     assert "base  stopped by SIGTERM; `agentc run` goes on" in shown
     assert "epoch 1" not in shown
-    seen = Observer(layout, chain.jobs, since=0.0).look()
+    seen = Observer(layout, chain.jobs, since=0.0).observe()
     told = describe_failures(layout, chain.jobs, seen, chain.folder / "snakemake.log")
     assert told.startswith("base was stopped by SIGTERM; `agentc run` goes on\n  log: ")
     assert (
@@ -187,9 +187,9 @@ def test_a_failure_that_another_run_tries_again_is_told(chain: TinyPlan, tmp_pat
     layout = StoreLayout(chain.store)
     observer = Observer(layout, chain.jobs, since=0.0)
     tell_status(chain, "base", "failed", "its program exited with 1")
-    observer.look()
+    observer.observe()
     tell_status(chain, "base", "running")
-    observer.look()
+    observer.observe()
     log = tmp_path / "snakemake.log"
     log.write_text("")
     told = describe_failures(layout, chain.jobs, observer.failures(), log)
@@ -206,7 +206,7 @@ def test_a_full_disk_is_told_first(chain: TinyPlan, tmp_path: Path) -> None:
     full = "cannot write: no space is left on its file system (ENOSPC; 0 B free)"
     tell_status(chain, "next", "failed", full)
     layout = StoreLayout(chain.store)
-    seen = Observer(layout, chain.jobs, since=0.0).look()
+    seen = Observer(layout, chain.jobs, since=0.0).observe()
     told = describe_failures(layout, chain.jobs, seen, tmp_path / "none.log")
     assert told.startswith("next failed: cannot write: no space is left")
 
@@ -222,7 +222,7 @@ def test_a_store_that_fails_is_no_bug(
         tell_status(chain, "base", "failed", "its program exited with 1")
         observer = words[3]
         assert isinstance(observer, Observer)
-        observer.look()
+        observer.observe()
 
         def broken(self: StoreLayout, name: str) -> bool:
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(layout.object(name)))
@@ -441,7 +441,7 @@ def test_the_same_reason_is_only_claimed_where_message_and_log_agree(
         tell_status(chain, name, "failed", "its program exited with 1")
         (chain.staging(name) / "logs" / "log.txt").write_text(text)
     layout = StoreLayout(chain.store)
-    seen = Observer(layout, chain.jobs, since=0.0).look()
+    seen = Observer(layout, chain.jobs, since=0.0).observe()
     told = describe_failures(layout, chain.jobs, seen, tmp_path / "none.log")
     assert ("next failed for the same reason as base" in told) is same
     if not same:

@@ -35,7 +35,7 @@ class Lines:
     def show(self, jobs: Sequence[JobSnapshot]) -> None:
         pass
 
-    def say(self, text: str, *, passing: bool = False) -> None:
+    def print_line(self, text: str, *, passing: bool = False) -> None:
         self.said.append(text)
 
 

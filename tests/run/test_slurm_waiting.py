@@ -140,7 +140,7 @@ def test_pending_server_is_shown_for_itself_and_for_its_clients(plan: TinyPlan) 
     observer = Observer(
         scene.work.layout, scene.work.missing, since=0.0, waiting=lambda: scene.record.now
     )
-    first, second = observer.look()
+    first, second = observer.observe()
     assert (first.state, first.queue) == ("waiting", None)
     assert second.state == "waiting"
     assert sentence(second).startswith("waiting for server/policy: queued")
@@ -222,14 +222,14 @@ def test_requeued_job_that_starts_has_no_old_status(plan: TinyPlan) -> None:
     observer = Observer(
         scene.work.layout, scene.work.missing, since=0.0, waiting=lambda: scene.record.now
     )
-    assert observer.look()[0].state == "failed"
+    assert observer.observe()[0].state == "failed"
     scene.after(LOOK_S, _7="PENDING BeginTime")
-    assert observer.look()[0].state == "queued"
+    assert observer.observe()[0].state == "queued"
     scene.after(LOOK_S, _7="RUNNING")
-    assert observer.look()[0].state == "waiting"
+    assert observer.observe()[0].state == "waiting"
     status_of(plan, "first", state="running")
     os.utime(plan.staging("first") / "status.json", (4e9, 4e9))
-    assert observer.look()[0].state == "running"
+    assert observer.observe()[0].state == "running"
 
 
 def test_suspended_job_is_shown_as_suspended(

@@ -260,13 +260,13 @@ def test_what_the_store_shows_makes_the_next_look_a_near_one(plan: TinyPlan) -> 
     """The store costs SLURM nothing."""
     scene = Scene(plan)
     observer = Observer(StoreLayout(plan.store), scene.work.missing, since=0.0)
-    scene.watch.notice(observer.look())
+    scene.watch.notice(observer.observe())
     scene.after(0)
     scene.now = 7200.0
     scene.after(0)
     assert scene.watch._next > scene.now + 60
     scene.publish("first")
-    scene.watch.notice(observer.look())
+    scene.watch.notice(observer.observe())
     assert scene.watch._next < scene.now + LOOK_S
     scene.after(0, _7="COMPLETING")
     assert scene.watch._next < scene.now + LOOK_S, "it has not left the queue"

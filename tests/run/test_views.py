@@ -169,10 +169,10 @@ def test_rate_of_a_resumed_job_counts_from_where_it_went_on(plan: TinyPlan) -> N
     now = time.time()
     state = {"state": "running", "attempts": 2}
     write_state(plan, state, {"done": 80, "total": 100, "unit": "rows", "time": now})
-    assert observer.look()[0].rate is None
+    assert observer.observe()[0].rate is None
     write_state(plan, state, {"done": 90, "total": 100, "unit": "rows", "time": now + 5})
     os.utime(plan.staging("act") / "progress.json", (now + 5, now + 5))
-    (seen,) = observer.look()
+    (seen,) = observer.observe()
     assert seen.rate == pytest.approx(2.0)
     assert seen.remaining == pytest.approx(10.0, abs=0.5)
 
@@ -182,7 +182,9 @@ def test_first_look_at_a_fresh_job_takes_its_own_start(plan: TinyPlan) -> None:
     now = time.time()
     progress = {"done": 50, "total": 100, "unit": "rows", "time": now, "started": now - 25}
     write_state(plan, {"state": "running", "attempts": 1}, progress)
-    assert Observer(StoreLayout(plan.store), [job], since=0.0).look()[0].rate == pytest.approx(2.0)
+    assert Observer(StoreLayout(plan.store), [job], since=0.0).observe()[0].rate == pytest.approx(
+        2.0
+    )
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
@@ -192,7 +194,7 @@ def test_rate_of_a_program_that_says_what_was_done_before(plan: TinyPlan, attemp
     now = time.time()
     progress = {"done": 60, "total": 100, "unit": "rows", "time": now, "started": now - 5}
     write_state(plan, {"state": "running", "attempts": attempts}, {**progress, "before": 50})
-    (seen,) = Observer(StoreLayout(plan.store), [job], since=0.0).look()
+    (seen,) = Observer(StoreLayout(plan.store), [job], since=0.0).observe()
     assert seen.rate == pytest.approx(2.0)
     assert seen.remaining == pytest.approx(20.0, abs=2.0)
 
@@ -201,8 +203,8 @@ def test_old_news_of_an_earlier_run_is_ignored(plan: TinyPlan) -> None:
     job = plan.job("act")
     write_state(plan, {"state": "failed", "message": "yesterday"}, None)
     os.utime(plan.staging("act") / "status.json", (100, 100))
-    assert Observer(StoreLayout(plan.store), [job], since=200.0).look()[0].state == "waiting"
-    assert Observer(StoreLayout(plan.store), [job], since=0.0).look()[0].state == "failed"
+    assert Observer(StoreLayout(plan.store), [job], since=200.0).observe()[0].state == "waiting"
+    assert Observer(StoreLayout(plan.store), [job], since=0.0).observe()[0].state == "failed"
 
 
 def test_a_node_whose_clock_is_behind_tells_no_old_news(plan: TinyPlan) -> None:
@@ -214,15 +216,15 @@ def test_a_node_whose_clock_is_behind_tells_no_old_news(plan: TinyPlan) -> None:
     progress = {"done": 50, "total": 100, "unit": "rows", "time": behind, "started": behind - 25}
     write_state(plan, {**state, "warning": "its clock is behind"}, progress)
     observer = Observer(StoreLayout(plan.store), [job], since=since)
-    (seen,) = observer.look()
+    (seen,) = observer.observe()
     assert (seen.state, seen.rate) == ("running", pytest.approx(2.0))
     assert seen.remaining == pytest.approx(25.0, abs=2.0)
     assert seen.seconds == pytest.approx(0.0, abs=2.0)
     assert observer.warnings() == ["act: its clock is behind"]
-    observer.look()
+    observer.observe()
     assert observer.warnings() == []
     write_state(plan, {**state, "state": "failed", "message": "why"}, None)
-    observer.look()
+    observer.observe()
     assert [one.message for one in observer.failures()] == ["why"]
 
 
@@ -233,15 +235,15 @@ def test_what_a_program_warns_of_is_told_once(plan: TinyPlan) -> None:
     progress = {"done": 0, "total": 100, "unit": "rows", "time": time.time()}
     observer = Observer(StoreLayout(plan.store), [job], since=0.0)
     write_state(plan, {"state": "running", "attempts": 1}, {**progress, "warnings": ["slow"]})
-    (seen,) = observer.look()
+    (seen,) = observer.observe()
     assert seen.warnings == ("slow",)
     assert observer.warnings() == ["act: warning: slow"]
     publish(plan, {"warnings": ["slow", "late"]})
-    (seen,) = observer.look()
+    (seen,) = observer.observe()
     assert (seen.state, seen.warnings) == ("done", ("slow", "late"))
     assert observer.warnings() == ["act: warning: late"]
     later = Observer(StoreLayout(plan.store), [job], since=0.0)
-    (seen,) = later.look()
+    (seen,) = later.observe()
     assert seen.warnings == ("slow", "late")
     assert later.warnings() == []
 
@@ -257,9 +259,9 @@ def test_dead_wrapper_is_noticed_on_this_node_only(plan: TinyPlan) -> None:
     job = plan.job("act")
     observer = Observer(StoreLayout(plan.store), [job], since=0.0)
     write_state(plan, {"state": "running", "pid": 2**22 + 1}, None)
-    assert observer.look()[0].state == "killed"
+    assert observer.observe()[0].state == "killed"
     write_state(plan, {"state": "running", "pid": 2**22 + 1, "host": "elsewhere"}, None)
-    assert observer.look()[0].state == "running"
+    assert observer.observe()[0].state == "running"
 
 
 def test_looking_at_ten_thousand_jobs_is_bearable(tmp_path: Path) -> None:
@@ -269,7 +271,7 @@ def test_looking_at_ten_thousand_jobs_is_bearable(tmp_path: Path) -> None:
 
     def seconds() -> float:
         began = time.process_time()
-        assert len(observer.look()) == 10_000
+        assert len(observer.observe()) == 10_000
         return time.process_time() - began
 
     assert least(seconds, 1.0) < 1.0

@@ -78,7 +78,7 @@ def test_exit_75_is_tried_three_times(plan: TinyPlan) -> None:
     assert manifest["attempts"] == 3
     asked = "the program asked for another attempt (exit 75)"
     assert [attempt["because"] for attempt in manifest["earlier_attempts"]] == [asked] * 2
-    (seen,) = Observer(StoreLayout(plan.store), plan.jobs, since=0.0).look()
+    (seen,) = Observer(StoreLayout(plan.store), plan.jobs, since=0.0).observe()
     assert sentence(seen).endswith(f" (earlier attempts: {asked}; {asked})")
 
 

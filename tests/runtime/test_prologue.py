@@ -191,7 +191,7 @@ def test_a_clock_that_is_wrong_is_told_to_the_run(tmp_path: Path) -> None:
     words += ["--store", str(tiny.store), "--job", "rows", "--asked", "runtime=120"]
     subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
     observer = Observer(StoreLayout(tiny.store), tiny.jobs, since=0.0)
-    (seen,) = observer.look()
+    (seen,) = observer.observe()
     assert seen.state == "failed"
     (said,) = observer.warnings()
     assert said.startswith(f"rows: the clock of {os.uname().nodename} and that of SLURM's")

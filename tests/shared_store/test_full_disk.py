@@ -136,7 +136,7 @@ def test_a_disk_that_was_full_is_named_when_there_is_room_again(
     (plan.staging("second") / "status.json").write_text(json.dumps(state))
     observer = Observer(layout, [plan.jobs[-1]], since=0.0)
     observer.driver_log = log
-    told = describe_failures(layout, [plan.jobs[-1]], observer.look(), log)
+    told = describe_failures(layout, [plan.jobs[-1]], observer.observe(), log)
     assert told.startswith("second failed: cannot write ")
     assert "ENOSPC" in told.splitlines()[0]
     assert "was killed" not in told
@@ -151,7 +151,7 @@ def test_wrapper_that_died_of_a_full_disk_gives_one_message(plan: TinyPlan, smal
         state = {"state": "running", "pid": 2**22 + 1, "host": os.uname().nodename, "time": 0}
         (staging / "status.json").write_text(json.dumps(state))
     fill(small, 0)
-    seen = Observer(layout, plan.jobs, since=0.0).look()
+    seen = Observer(layout, plan.jobs, since=0.0).observe()
     told = describe_failures(layout, plan.jobs, seen, small / "none.log")
     assert told.startswith("second failed: cannot write what the program made to ")
     assert told.count("ENOSPC") == 1

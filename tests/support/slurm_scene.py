@@ -31,7 +31,7 @@ class Lines:
     def show(self, jobs: Sequence[JobSnapshot]) -> None:
         pass
 
-    def say(self, text: str, *, passing: bool = False) -> None:
+    def print_line(self, text: str, *, passing: bool = False) -> None:
         self.said.append(text)
 
 
@@ -102,7 +102,7 @@ class Scene:
             self.queue.update({number.strip("_"): state for number, state in queue.items()})
         self.now += seconds
         self.watch._next = self.now
-        assert self.watch.look() == ("wait", []), "it asks first"
+        assert self.watch.check() == ("wait", []), "it asks first"
         while not self.watch._asked or not self.watch._asked.done():
             time.sleep(0.001)
-        return self.watch.look()
+        return self.watch.check()

@@ -80,18 +80,18 @@ def same(found: Points, expected: Points) -> bool:
 
 @pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process for each look"])
 def test_a_resumed_training_is_there_once(watched: Watched, anew: bool) -> None:
-    watched.follower.look()
+    watched.follower.observe()
     assert not watched.sink.points
     watched.run.train_until_cut_off()
-    watched.follower.look()
+    watched.follower.observe()
     assert sorted(watched.curve("sft")["loss"]) == list(range(1, CUT))
     if anew:
         watched.begin()
     watched.run.resume()
-    watched.follower.look()
+    watched.follower.observe()
     watched.run.publish("sft@seed=0")
-    watched.follower.look()
-    watched.follower.look()
+    watched.follower.observe()
+    watched.follower.observe()
     assert same(watched.curve("sft"), watched.run.expected())
     assert math.isnan(watched.curve("sft")["entropy"][3])
     assert watched.sink.finished == [name for name in watched.sink.points if "/sft" in name]
@@ -100,10 +100,10 @@ def test_a_resumed_training_is_there_once(watched: Watched, anew: bool) -> None:
 
 def test_steps_that_come_out_otherwise_after_a_resume_are_told(watched: Watched) -> None:
     watched.run.train_until_cut_off()
-    watched.follower.look()
+    watched.follower.observe()
     watched.run.resume(loss=7.0)
     watched.run.publish("sft@seed=0")
-    watched.follower.look()
+    watched.follower.observe()
     assert same(watched.curve("sft"), watched.run.expected())
     (said,) = watched.told
     assert said.startswith(f"sft@seed=0: {CUT - 1 - RESUMED} steps from {RESUMED + 1} on")
@@ -116,7 +116,7 @@ def test_a_finished_run_is_replayed(watched: Watched) -> None:
     for job in ("sft@seed=0", "online"):
         watched.run.publish(job)
     watched.run.publish_results()
-    watched.follower.look()
+    watched.follower.observe()
     # As the store has it: nobody saw the first attempt.
     assert watched.curve("sft")["tokens_per_s"][RESUMED + 1] == 1.0
     assert len(watched.sink.finished) == len(watched.sink.points) == 3
@@ -125,10 +125,10 @@ def test_a_finished_run_is_replayed(watched: Watched) -> None:
 def test_online_rl_is_followed_by_its_iterations(watched: Watched) -> None:
     for played in (1, 3, 4):
         watched.run.play(played)
-        watched.follower.look()
+        watched.follower.observe()
         assert sorted(watched.curve("online")["return/mean"]) == list(range(played))
     watched.run.publish("online")
-    watched.follower.look()
+    watched.follower.observe()
     expected: Points = {}
     for row in lines("curve.jsonl"):
         for name, value in flat_numbers(row):
@@ -139,13 +139,13 @@ def test_online_rl_is_followed_by_its_iterations(watched: Watched) -> None:
 
 def test_results_have_intervals_and_verdicts(watched: Watched) -> None:
     watched.run.publish("eto.1.evaluate", {"metrics.json": "metrics.json"})
-    watched.follower.look()
+    watched.follower.observe()
     # Rounds of one stage are a curve; the name of the stage has no round.
     assert list(watched.curve("results")["eto.evaluate/reward"]) == [1]
     watched.run.publish("eto.2.evaluate", {"metrics.json": "metrics.json"})
     watched.run.publish("results", {"comparison.json": "comparison.json"})
     watched.run.publish("claims", {"claims.json": "claims.json"})
-    watched.follower.look()
+    watched.follower.observe()
     points = watched.curve("results")
     mean, low, high = (points[f"eto.evaluate/reward{end}"][2] for end in ("", "_low", "_high"))
     assert low < mean < high
@@ -156,7 +156,7 @@ def test_results_have_intervals_and_verdicts(watched: Watched) -> None:
 
 def test_runs_say_what_they_are_of(watched: Watched) -> None:
     watched.run.train_until_cut_off()
-    watched.follower.look()
+    watched.follower.observe()
     (run,) = watched.sink.runs.values()
     key = watched.run.name("sft@seed=0").partition("/")[2]
     assert run.name == f"quickstart@smoke/sft@seed=0-{key[:6]}"

@@ -192,7 +192,7 @@ def _missing(
     from agentc.run.observe import Observer
     from agentc.run.text_view import details, sentence
 
-    seen = Observer(layout, needed, since=0.0).look()
+    seen = Observer(layout, needed, since=0.0).observe()
     kinds = {job["id"]: job["kind"] for job in needed}
     return [
         {"id": one.id, "kind": kinds[one.id], "state": "; ".join([sentence(one), *details(one)])}

@@ -165,7 +165,7 @@ class _Scene:
         compiled = compile_typed(self._with(params), self._table)
         assert compiled.plan is not None
         document: Any = plan_document(compiled.plan)
-        seen = Observer(self._layout, document["jobs"], since=self._began).look()
+        seen = Observer(self._layout, document["jobs"], since=self._began).observe()
         own = (one for one in seen if one.state == "failed" and one.ending is None)
         return tuple(one.id for one in own if not one.stopped)
 

@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         waiting = read_waiting(layout, name, [each.token for each, alive in runs if alive])
     else:
         waiting, left = left_in_queue([each for each, _ in runs], work)
-    jobs = Observer(layout, work.needed, since=0.0, waiting=lambda: waiting).look()
+    jobs = Observer(layout, work.needed, since=0.0, waiting=lambda: waiting).observe()
     expected = read_expected(run.folder)
     entries = {str(job["id"]): expected.get(object_of(job)) for job in work.needed}
     if arguments.format == "json":

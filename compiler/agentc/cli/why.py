@@ -106,7 +106,7 @@ def _tried(items: Sequence[Item], layout: StoreLayout, label: str) -> dict[str, 
     waiting = read_waiting(layout, label, tokens)
     return {
         seen.id: seen
-        for seen in Observer(layout, jobs, since=0.0, waiting=lambda: waiting).look()
+        for seen in Observer(layout, jobs, since=0.0, waiting=lambda: waiting).observe()
         if seen.state in ("failed", "killed") or seen.queue is not None
     }
 

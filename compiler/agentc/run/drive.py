@@ -53,7 +53,7 @@ class RunView(Protocol):
 
     def show(self, jobs: Sequence[JobSnapshot]) -> None: ...
 
-    def say(self, text: str, *, passing: bool = False) -> None: ...
+    def print_line(self, text: str, *, passing: bool = False) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def drive(
             return code
         decisions = [resubmissions.decide(ending) for ending in endings]
         for _, message in decisions:
-            view.say(message)
+            view.print_line(message)
         if not all(again for again, _ in decisions):
             return code
         if refusals and not submission.resume(refusals, submitted(text)):
@@ -133,7 +133,7 @@ class _Submission:
         strict = _strict(refusals)
         if strict:
             self.restarted = True
-            self.view.say(
+            self.view.print_line(
                 f"SLURM refused a submission ({strict[0].message}); a failed node that Snakemake "
                 "excludes may be the cause: starting it once more"
             )
@@ -145,7 +145,7 @@ class _Submission:
         self.refusals = 1 if taken else self.refusals + 1
         if self.refusals > _REFUSALS:
             return False
-        self.view.say(
+        self.view.print_line(
             f"SLURM takes no jobs ({refusals[0].message}): waiting for it; Ctrl-C ends this"
         )
         pause = min(60.0, _PAUSE_S * self.refusals)
@@ -156,7 +156,7 @@ class _Submission:
         """After a limit of SLURM's was reached: fewer jobs at a time."""
         self.refusals_of_limits = 1 if taken else self.refusals_of_limits + 1
         self.options = replace(self.options, at_most=_fewer(self.options, len(taken)))
-        self.view.say(
+        self.view.print_line(
             f"SLURM takes no more jobs of yours now ({limit}): waiting for a place, "
             f"and then submitting {self.options.at_most} at a time; Ctrl-C ends this"
         )
@@ -199,15 +199,15 @@ def _drive_once(
     try:
         while driver.status() is None and verdict == "wait":
             began = time.monotonic()
-            seen = observer.look()
+            seen = observer.observe()
             view.show(seen)
             if watch is not None:
                 watch.notice(seen)
-                verdict, message = watch.look()
+                verdict, message = watch.check()
                 for line in message:
-                    view.say(line)
+                    view.print_line(line)
             for line in (*servers.news(), *observer.warnings(), *news()):
-                view.say(line)
+                view.print_line(line)
             # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
             time.sleep(max(LOOK_S, 9 * (time.monotonic() - began)))
         if verdict != "wait":
@@ -217,7 +217,7 @@ def _drive_once(
             _await_the_others(options, observer, view)
             driver.abandon()
     except BaseException:
-        view.say("stopping the jobs at work")
+        view.print_line("stopping the jobs at work")
         with ignore_signals():
             driver.stop()
             _release(work, driver, view)
@@ -226,7 +226,7 @@ def _drive_once(
         if watch is not None:
             watch.close()
     _release(work, driver, view)
-    view.show(observer.look())
+    view.show(observer.observe())
     if verdict == "again":
         return None
     # What another node published a moment ago may not show here yet.
@@ -246,7 +246,7 @@ def _to_take_over(
             jobs = slurm_queue.queued_jobs(options.killed)
         except slurm_queue.QueueError as error:
             if not reported:
-                view.say(f"{error}; waiting for SLURM to say which jobs a killed run left")
+                view.print_line(f"{error}; waiting for SLURM to say which jobs a killed run left")
                 reported = True
             _pass_time(_QUEUE_S, observer, view)
             continue
@@ -269,7 +269,7 @@ def _within_limit(work: Work, options: DriverOptions, view: RunView) -> DriverOp
     wanted = at_once(options.profile, options.jobs) or places
     if places < min(wanted, len(work.missing)):
         there = f", {others} of them are there" if others else ""
-        view.say(
+        view.print_line(
             f"{limit.owner} takes {counted(limit.count, 'job')} at a time{there}: "
             f"submitting {places} at a time"
         )
@@ -330,7 +330,7 @@ def _await_the_others(options: DriverOptions, observer: Observer, view: RunView)
             if not left:
                 return
             if not reported:
-                view.say(f"waiting for {counted(len(left), 'other job')} in the queue")
+                view.print_line(f"waiting for {counted(len(left), 'other job')} in the queue")
                 reported = True
         _pass_time(pause, observer, view)
         pause = min(_LONGEST_S, 1.2 * pause)
@@ -347,10 +347,10 @@ def _await_slurm(
     _pass_time(pause, observer, view)
     while (left := _take_back(tokens, known, view)) != 0:
         if left and not reported:
-            view.say(f"waiting for {counted(left, 'job')} in the queue")
+            view.print_line(f"waiting for {counted(left, 'job')} in the queue")
             reported = True
         _pass_time(_QUEUE_S, observer, view)
-    view.say("SLURM answers: going on")
+    view.print_line("SLURM answers: going on")
 
 
 def _take_back(tokens: Sequence[str], known: Collection[str], view: RunView) -> int | None:
@@ -363,7 +363,9 @@ def _take_back(tokens: Sequence[str], known: Collection[str], view: RunView) -> 
         lost = [job for job in left if job.id not in known and job.state != "COMPLETING"]
         if lost:
             numbers = ", ".join(job.id for job in lost)
-            view.say(f"SLURM took job {numbers} and did not say so: cancelled, submitted anew")
+            view.print_line(
+                f"SLURM took job {numbers} and did not say so: cancelled, submitted anew"
+            )
             slurm_queue.cancel(lost)
         return len(left)
     return None
@@ -372,13 +374,13 @@ def _take_back(tokens: Sequence[str], known: Collection[str], view: RunView) -> 
 def _pass_time(seconds: float, observer: Observer, view: RunView) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        view.show(observer.look())
+        view.show(observer.observe())
         time.sleep(LOOK_S)
 
 
 def _release(work: Work, driver: Driver, view: RunView) -> None:
     for name in release_servers(work.layout, work.document, driver.pid):
-        view.say(f"{name} is still ending; it gives up when its lease has run out")
+        view.print_line(f"{name} is still ending; it gives up when its lease has run out")
 
 
 def _is_queued(options: DriverOptions) -> bool:

@@ -154,7 +154,7 @@ class LiveView:
         left = self._left(jobs) if done < len(jobs) else None
         return "   ".join([*parts, *([] if left is None else [f"about {shown_time(left)} left"])])
 
-    def say(self, text: str, *, passing: bool = False) -> None:
+    def print_line(self, text: str, *, passing: bool = False) -> None:
         """A note under the table, until the next one."""
         self._note, self._noted = text, time.monotonic()
         self.show(self._jobs)

@@ -106,7 +106,7 @@ class Observer:
         self._failures: dict[str, JobSnapshot] = {}
         self._requeued: dict[str, float] = {}
 
-    def look(self) -> tuple[JobSnapshot, ...]:
+    def observe(self) -> tuple[JobSnapshot, ...]:
         """Every job, in the plan's order. One listing tells of thousands which to look at."""
         open_ones = [job for job in self._jobs if str(job["id"]) not in self._finished]
         there = listed_names(self._layout, (str(job["kind"]) for job in open_ones))

@@ -202,7 +202,7 @@ def _make(
         ):
             records.append(waiting)
             queue = QueueWords(waiting, partial(options.explain, work))
-            leftovers.wait_for(orphans.awaited, lambda: view.show(observer.look()))
+            leftovers.wait_for(orphans.awaited, lambda: view.show(observer.observe()))
             _build_environments(work, directory, view, options.spec_directory)
             # Each of two runs that begin at once sees the other: both have their record.
             others = {
@@ -247,7 +247,7 @@ def _show_failures(
 ) -> int:
     """Print why the run failed; the exit code is that of a store that fails, where it does."""
     layout, log = work.layout, observer.driver_log or directory / DRIVER_LOG
-    jobs = observer.look()
+    jobs = observer.observe()
     if not any(job.state in ("failed", "killed") for job in jobs):
         # Another run has taken over meanwhile what failed here.
         jobs = (*jobs, *observer.failures())
@@ -280,7 +280,7 @@ def _clear(
 ) -> None:
     trouble = leftovers.clear_queue(runs, patient=patient)
     if trouble:
-        view.say(trouble)
+        view.print_line(trouble)
         return
     for run in taken:
         run.forget()
@@ -303,7 +303,9 @@ def _build_environments(
     if not missing:
         return
     names = ", ".join(one.name for one in missing)
-    view.say(f"building {counted(len(missing), 'software environment')}: {names} (once for all)")
+    view.print_line(
+        f"building {counted(len(missing), 'software environment')}: {names} (once for all)"
+    )
     lines: SimpleQueue[tuple[Needed, str]] = SimpleQueue()
     with ThreadPoolExecutor(max_workers=1) as builder:
         # The builders are waited for here, where signals arrive.
@@ -322,7 +324,7 @@ def _build_environments(
                 with suppress(Empty):
                     one, line = lines.get(timeout=LOOK_S)
                     passing = not line.startswith("environment ready")
-                    view.say(f"software environment {one.name}: {line}", passing=passing)
+                    view.print_line(f"software environment {one.name}: {line}", passing=passing)
         except BaseException:
             stop.set()
             raise

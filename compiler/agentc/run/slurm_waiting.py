@@ -143,7 +143,7 @@ class WaitingNews:
             if about not in self._never:
                 self._never[about] = "; ".join(self._explain(unit)) or why_never(state.reason)
 
-    def look(self, units: Mapping[str, str], states: Mapping[str, QueueState]) -> list[str]:
+    def update(self, units: Mapping[str, str], states: Mapping[str, QueueState]) -> list[str]:
         """News of the jobs that wait; the record has all of them."""
         now = self._clock()
         waiting: dict[str, Waiting] = {}

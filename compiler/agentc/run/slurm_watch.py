@@ -153,7 +153,7 @@ class QueueWatch:
             self._next = min(self._next, self._clock() + (_SOON_S if self._soon else LOOK_S))
         self._over = over
 
-    def look(self) -> tuple[Verdict, list[str]]:
+    def check(self) -> tuple[Verdict, list[str]]:
         """Whether Snakemake waits in vain, and news for people. SLURM is asked beside the caller:
         while its controller is away that takes long."""
         if self._asked is None:
@@ -186,7 +186,7 @@ class QueueWatch:
         self._states = states
         self._schedule()
         verdict, more = self._judge(states)
-        more += self._news.look(self._units | self._servers, states)
+        more += self._news.update(self._units | self._servers, states)
         return verdict, news + more
 
     def close(self) -> None:

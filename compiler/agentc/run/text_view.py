@@ -224,9 +224,9 @@ class PlainView:
             if seen.state != before or again:
                 self._states[seen.id] = seen.state
                 self._told[seen.id] = now
-                self.say(f"{seen.id}: {_line(seen)}")
+                self.print_line(f"{seen.id}: {_line(seen)}")
 
-    def say(self, text: str, *, passing: bool = False) -> None:
+    def print_line(self, text: str, *, passing: bool = False) -> None:
         """One line with the time. Of `passing` ones only one in ten seconds is written."""
         now = time.monotonic()
         if passing and now - self._last_passing < _PASSING_S:

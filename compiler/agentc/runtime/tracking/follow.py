@@ -208,7 +208,7 @@ class RunFollower:
         self.points = 0
         """How many values were handed over."""
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Hand over what is new."""
         staged = self._staged()
         for name, job in list(self._open.items()):

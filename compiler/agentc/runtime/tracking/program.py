@@ -50,7 +50,7 @@ def main(make_sink: MakeSink) -> int:
     while True:
         last = over.is_set()
         began = time.monotonic()
-        follower.look()
+        follower.observe()
         sink.flush()
         if last:
             break
