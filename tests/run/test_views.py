@@ -182,9 +182,8 @@ def test_first_look_at_a_fresh_job_takes_its_own_start(plan: TinyPlan) -> None:
     now = time.time()
     progress = {"done": 50, "total": 100, "unit": "rows", "time": now, "started": now - 25}
     write_state(plan, {"state": "running", "attempts": 1}, progress)
-    assert Observer(StoreLayout(plan.store), [job], since=0.0).observe()[0].rate == pytest.approx(
-        2.0
-    )
+    (seen,) = Observer(StoreLayout(plan.store), [job], since=0.0).observe()
+    assert seen.rate == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
