@@ -58,17 +58,17 @@ def _runs(arguments: argparse.Namespace) -> int:
     runs, damaged = list_runs(layout), damaged_runs(layout)
     if arguments.forget:
         return _forget(arguments.forget, [*runs, *damaged], layout)
-    found = [run for run in runs if arguments.name in (None, run.variant.name, run.label)]
+    chosen = [run for run in runs if arguments.name in (None, run.variant.name, run.label)]
     # Of what experiment it was its label tells, as far as anything does.
     lost = [run for run in damaged
             if arguments.name in (None, run.label, run.label.partition("@")[0])]  # fmt: skip
-    for one in lost:
-        print(f"agentc: {one.label} is damaged: {one.why}; {_REMEDY}", file=sys.stderr)
-    for warning in history_damage(run.folder for run in found):
+    for record in lost:
+        print(f"agentc: {record.label} is damaged: {record.why}; {_REMEDY}", file=sys.stderr)
+    for warning in history_damage(run.folder for run in chosen):
         print(f"agentc: warning: {warning}", file=sys.stderr)
-    if lost and not found:
+    if lost and not chosen:
         return EXIT_NOT_FOUND
-    if not found:
+    if not chosen:
         names = dict.fromkeys(run.variant.name for run in runs)
         if arguments.name is None or not runs:
             print(f"agentc: nothing was run with the store {layout.root} yet", file=sys.stderr)
@@ -76,7 +76,7 @@ def _runs(arguments: argparse.Namespace) -> int:
             hint = did_you_mean(arguments.name, names) or f"known: {listed(names)}"
             print(f"agentc: no run of `{arguments.name}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
-    described = [_described(run, layout) for run in found]
+    described = [_described(run, layout) for run in chosen]
     if arguments.format == "json":
         for line in described:
             print(json.dumps(line, ensure_ascii=False, sort_keys=True))
@@ -94,7 +94,7 @@ def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
     document = read_plan(run.folder.last_plan)
     work = find_work(document, layout)
     page = shown_page(document, layout)
-    at_work = any(one.is_alive() for one in active_runs(layout, run.label))
+    at_work = any(active.is_alive() for active in active_runs(layout, run.label))
     state = "at work" if at_work else "complete" if not work.missing else "unfinished"
     return {
         "run": run.label,
@@ -114,14 +114,14 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
     rows = [("RUN", "STATE", "JOBS", "SIZE", "LAST RUN", "REPORT")]
     rows += [
         (
-            each["run"],
-            each["state"],
-            f"{each['done']} of {each['jobs']}",
-            shown_size(each["size"]),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(each["began"])),
-            each["report"] or "-",
+            run["run"],
+            run["state"],
+            f"{run['done']} of {run['jobs']}",
+            shown_size(run["size"]),
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(run["began"])),
+            run["report"] or "-",
         )
-        for each in described
+        for run in described
     ]
     return fitted(rows, terminal_width(sys.stdout))
 
@@ -143,20 +143,22 @@ def _forget(labels: list[str], runs: Sequence[KnownRun | DamagedRun], layout: St
     from agentc.diagnostics.suggest import did_you_mean, listed
     from agentc.run.active_runs import active_runs
 
-    known = {run.label: run for run in runs}
+    by_label = {run.label: run for run in runs}
     for label in labels:
-        if label not in known:
-            hint = did_you_mean(label, known) or f"known: {listed(known)}"
+        if label not in by_label:
+            hint = did_you_mean(label, by_label) or f"known: {listed(by_label)}"
             print(f"agentc: no run `{label}`; {hint}", file=sys.stderr)
             return EXIT_NOT_FOUND
-        if any(one.is_alive() for one in active_runs(layout, label)) or _in_use(known[label]):
+        if any(active.is_alive() for active in active_runs(layout, label)) or _in_use(
+            by_label[label]
+        ):
             print(f"agentc: {label} is at work; `agentc cancel {label}` stops it", file=sys.stderr)
             return EXIT_FAILED
     for label in labels:
         # By one rename: half a record would be a damaged one.
         place = layout.root / "trash" / f"{time.time_ns()}-{os.getpid()}-{label}"
         place.parent.mkdir(exist_ok=True)
-        known[label].folder.path.rename(place)
+        by_label[label].folder.path.rename(place)
         shutil.rmtree(place, ignore_errors=True)
         print(f"{label}: forgotten; `agentc store gc` shows what nothing needs any more")
     return 0

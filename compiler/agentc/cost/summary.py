@@ -266,12 +266,12 @@ class _Graph:
             last = max(sorted(self._needs[unit]), key=ends.__getitem__, default=None)
             before[unit] = last
             ends[unit] = times[unit] + (0.0 if last is None else ends[last])
-        found: set[int] = set()
+        chains: set[int] = set()
         end = max(ends, key=lambda unit: ends[unit], default=None)
         while end is not None:
-            found.update(self._chain(end, seconds))
+            chains.update(self._chain(end, seconds))
             end = before[end]
-        return sorted(found)
+        return sorted(chains)
 
     def _times(self, seconds: Sequence[float]) -> list[float]:
         """By unit: the longest chain of its members, for one can wait for another."""
@@ -282,7 +282,7 @@ class _Graph:
                 continue
             ends: dict[int, float] = {}
             for number in members:  # in topological order
-                last = max((ends[each] for each in self._inside[number]), default=0.0)
+                last = max((ends[member] for member in self._inside[number]), default=0.0)
                 ends[number] = last + seconds[number]
             times.append(max(ends.values()))
         return times
@@ -292,7 +292,7 @@ class _Graph:
         chains: dict[int, tuple[float, tuple[str, ...], tuple[int, ...]]] = {}
         for number in self._members[unit]:
             end, names, chain = max(
-                (chains[each] for each in self._inside[number]), default=(0.0, (), ())
+                (chains[member] for member in self._inside[number]), default=(0.0, (), ())
             )
             name = self._names[number]
             chains[number] = (end + seconds[number], (*names, name), (*chain, number))
@@ -348,11 +348,11 @@ def _readers(needs: Sequence[Iterable[int]]) -> list[list[int]]:
 
 
 def _distinct(estimates: Iterable[Estimate], state: str = "run") -> list[Estimate]:
-    found: dict[str, Estimate] = {}
-    for each in estimates:
-        if each.state == state:
-            found.setdefault(each.object, each)
-    return list(found.values())
+    distinct: dict[str, Estimate] = {}
+    for estimate in estimates:
+        if estimate.state == state:
+            distinct.setdefault(estimate.object, estimate)
+    return list(distinct.values())
 
 
 def _band(values: list[float]) -> Band:

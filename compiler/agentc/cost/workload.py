@@ -81,24 +81,24 @@ class Forecaster:
 
     def workload(self, subject: JobProfile) -> Workload:
         """What a subject has to do; what it did, where it was measured."""
-        known = self._done.get(subject.object)
-        if known is None:
+        work = self._done.get(subject.object)
+        if work is None:
             if subject.likeness is None:
-                known = self.forecast(subject)
-                known = measured(subject, known) if subject.measured else known
+                work = self.forecast(subject)
+                work = measured(subject, work) if subject.measured else work
             else:
-                known = self._forecast_once(subject)
-            self._done[subject.object] = known
-        return known
+                work = self._forecast_once(subject)
+            self._done[subject.object] = work
+        return work
 
     def _forecast_once(self, subject: JobProfile) -> Workload:
         """The same for all jobs that are alike and whose inputs are expected to be."""
         given = tuple((role, *map(self._output, names)) for role, names in subject.inputs.items())
         ground = (subject.likeness, given)
-        known = self._alike.get(ground)
-        if known is None:
-            known = self._alike[ground] = self.forecast(subject)
-        return known
+        work = self._alike.get(ground)
+        if work is None:
+            work = self._alike[ground] = self.forecast(subject)
+        return work
 
     def _output(self, name: str) -> Rows | ModelShape | None:
         """What is expected of an object: all that a forecast knows of an input."""
@@ -115,44 +115,44 @@ class Forecaster:
         self._pieces = []
         match subject.forecast:
             case "weights":
-                found = self._model(subject)
+                work = self._model(subject)
             case "demonstrations":
-                found = self._expert(subject)
+                work = self._expert(subject)
             case "texts":
                 tasks, _, _ = self.tasks_of(subject)
-                found = Workload(rows=tasks, disk=tasks.times(1000).widened(1.0))
+                work = Workload(rows=tasks, disk=tasks.times(1000).widened(1.0))
             case "episodes":
-                found = self._rollout(subject)
+                work = self._rollout(subject)
             case "trees":
-                found = forecast_search(self, subject)
+                work = forecast_search(self, subject)
             case "revisions":
-                found = forecast_revise(self, subject)
+                work = forecast_revise(self, subject)
             case "conversations":
-                found = forecast_dataset(subject)
+                work = forecast_dataset(subject)
             case "mixture":
-                found = forecast_mix(self, subject)
+                work = forecast_mix(self, subject)
             case "candidates":
-                found = forecast_candidates(self, subject)
+                work = forecast_candidates(self, subject)
             case "scores":
-                found = forecast_scores(self, subject)
+                work = forecast_scores(self, subject)
             case "pairs" if subject.inputs.get("turns"):
-                found = forecast_ranked_pairs(self, subject)
+                work = forecast_ranked_pairs(self, subject)
             case "pairs":
-                found = self._pair(subject)
+                work = self._pair(subject)
             case "training":
-                found = self._training(subject)
+                work = self._training(subject)
             case "reinforcement":
-                found = self._reinforcement(subject)
+                work = self._reinforcement(subject)
             case "experience":
-                found = forecast_experience(self, subject)
+                work = forecast_experience(self, subject)
             case "unknown":
-                found = forecast_script(self, subject)
+                work = forecast_script(self, subject)
             case "rows":
                 rows = sum_in_step(rows.count for rows in self.rows_of(subject))
-                found = Workload(rows=rows, disk=rows.times(10).widened(1.0))
-        found = with_simulator(self, subject, found)
-        disk = self.settle(subject, "disk", subject.backend, found.disk, {})
-        return replace(found, disk=disk, pieces=tuple(self._pieces))
+                work = Workload(rows=rows, disk=rows.times(10).widened(1.0))
+        work = with_simulator(self, subject, work)
+        disk = self.settle(subject, "disk", subject.backend, work.disk, {})
+        return replace(work, disk=disk, pieces=tuple(self._pieces))
 
     def settle(
         self, subject: JobProfile, name: str, backend: str, guess: Quantity, traits: Traits
@@ -242,8 +242,8 @@ class Forecaster:
         words = {**traits, "max_tokens": longest}
         reply = self.settle(subject, "reply", environment, reply, words)
         first = first_prompt(subject, talk)
-        each = total([reply, talk.observation])
-        context = total([first, each.times(turns_in_prompt(subject, turns))])
+        turn = total([reply, talk.observation])
+        context = total([first, turn.times(turns_in_prompt(subject, turns))])
         context = self.settle(subject, "context", environment, context, traits)
         all_turns = episodes.times(turns)
         tokens = row_tokens(subject, talk, turns, reply)
@@ -275,16 +275,16 @@ class Forecaster:
         return Workload(rows=inputs, output=output, disk=pairs.times(row_bytes(both)))
 
     def _training(self, subject: JobProfile) -> Workload:
-        known = self.model_of(subject, "model")
-        model = known or shape_of_name("")
+        start = self.model_of(subject, "model")
+        model = start or shape_of_name("")
         data = self.rows_of(subject, "data")
-        rows = sum_in_step(each.count for each in data)
+        rows = sum_in_step(part.count for part in data)
         label = data[0].label if data else ""
         # Lengths of rows go together: they rest on the same guesses.
         tokens = Quantity(400, 1.0)
         if rows.median:
-            whole = sum_in_step(each.count.times(each.tokens.median) for each in data)
-            widest = max(each.tokens.spread for each in data)
+            whole = sum_in_step(part.count.times(part.tokens.median) for part in data)
+            widest = max(part.tokens.spread for part in data)
             tokens = Quantity(whole.median / rows.median, widest)
         tokens = self.settle(subject, "row_tokens", subject.kind, tokens, {"data": label})
         tokens = Quantity(min(tokens.median, longest_row(subject)), tokens.spread)
@@ -307,7 +307,7 @@ class Forecaster:
             steps=steps,
             tokens=passed.times(tokens),
             context=tokens,
-            model=None if known is None and subject.measured else shape,
+            model=None if start is None and subject.measured else shape,
             output=shape,
             disk=disk,
         )
@@ -326,9 +326,9 @@ class Forecaster:
         longest = subject.number("decode.max_tokens", 32)
         reply = Quantity(min(talk.reply.median, longest), prior("reply_tokens").spread)
         reply = self.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})
-        each = total([reply, talk.observation])
+        turn = total([reply, talk.observation])
         first = first_prompt(subject, talk)
-        context = total([first, each.times(turns_in_prompt(subject, turns))])
+        context = total([first, turn.times(turns_in_prompt(subject, turns))])
         context = self.settle(subject, "context", environment, context, traits)
         read = total([context, reply])
         played = episodes.times(turns)
@@ -355,8 +355,8 @@ class Forecaster:
         seen = self._past.tasks_of(backend, identity, split)
         # Of files an identity has the digest, in place of the settings that name them.
         digests = server is not None and '_sha256"' in identity
-        told = server.settings if server is not None and digests else identity
-        tasks = Quantity(seen) if seen is not None else self._stated.tasks(backend, told, split)
+        settings = server.settings if server is not None and digests else identity
+        tasks = Quantity(seen) if seen is not None else self._stated.tasks(backend, settings, split)
         tasks = tasks or prior("tasks")
         limit = subject.setting("limit")
         if isinstance(limit, int) and limit < tasks.high:
@@ -383,12 +383,12 @@ class Forecaster:
 
     def rows_of(self, subject: JobProfile, role: str | None = None) -> list[Rows]:
         names = subject.all_inputs() if role is None else subject.inputs.get(role, ())
-        found = []
+        outputs = []
         for name in names:
             output = self._output(name)
             if isinstance(output, Rows):
-                found.append(output)
-        return found
+                outputs.append(output)
+        return outputs
 
     def model_of(self, subject: JobProfile, role: str) -> ModelShape | None:
         for name in subject.inputs.get(role, ()):

@@ -264,7 +264,7 @@ def _within_limit(work: Work, options: DriverOptions, view: RunView) -> DriverOp
         others = slurm_queue.count_towards(limit, options.tokens)
     except slurm_queue.QueueError:
         others = 0
-    shared = sum(one["scope"] == "shared" for one in work.document.get("servers") or ())
+    shared = sum(server["scope"] == "shared" for server in work.document.get("servers") or ())
     places = max(1, limit.count - others - shared)
     wanted = at_once(options.profile, options.jobs) or places
     if places < min(wanted, len(work.missing)):

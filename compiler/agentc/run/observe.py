@@ -113,11 +113,11 @@ class Observer:
         there |= staged_names(self._layout) if open_ones else set()
         queued = self._waiting()
         seen = tuple(self._look_at(job, there, queued) for job in self._jobs)
-        for one in seen:
-            if one.state in ("failed", "killed"):
-                self._failures[one.id] = one
-            elif one.state == "done":
-                self._failures.pop(one.id, None)
+        for snapshot in seen:
+            if snapshot.state in ("failed", "killed"):
+                self._failures[snapshot.id] = snapshot
+            elif snapshot.state == "done":
+                self._failures.pop(snapshot.id, None)
         return seen
 
     def warnings(self) -> list[str]:
@@ -134,9 +134,9 @@ class Observer:
 
     def _look_at(self, job: Mapping[str, Any], there: set[str], queued: WaitingJobs) -> JobSnapshot:
         name, job_id = object_of(job), str(job["id"])
-        known = self._finished.get(job_id)
-        if known is not None:
-            return known
+        finished = self._finished.get(job_id)
+        if finished is not None:
+            return finished
         queue = queued.jobs.get(job_id)
         idle = JobSnapshot(id=job_id, state=_idle_state(queue), queue=queue)
         if name not in there:
@@ -179,7 +179,7 @@ class Observer:
             seconds=manifest.get("wall_s"),
             message="; ".join(str(attempt.get("because")) for attempt in earlier),
             warnings=warnings,
-            health=tuple(one.text for one in findings([stage_facts(job_id, manifest)])),
+            health=tuple(finding.text for finding in findings([stage_facts(job_id, manifest)])),
         )
         return self._finished[job_id]
 
@@ -220,8 +220,8 @@ class Observer:
     def _said_of_a_full_disk(self) -> str:
         """By a wrapper of this run: there may be room again by now."""
         lines = [] if self.driver_log is None else last_lines(self.driver_log, 500).splitlines()
-        found = filter(None, map(_FULL_DISK.search, lines))
-        return next((match[0] for match in found), "")
+        matches = filter(None, map(_FULL_DISK.search, lines))
+        return next((match[0] for match in matches), "")
 
     def _warn(self, job_id: str, warnings: Iterable[str]) -> None:
         for text in warnings:

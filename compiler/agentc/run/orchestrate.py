@@ -299,10 +299,10 @@ def _build_environments(
     for name in work.environments():
         lock = (directory / work.document["environments"][name]["file"]).read_bytes()
         needed.append(Needed(name=name, lock=lock.decode("utf-8")))
-    missing = [one for one in needed if not one.ready(work.layout)]
+    missing = [environment for environment in needed if not environment.ready(work.layout)]
     if not missing:
         return
-    names = ", ".join(one.name for one in missing)
+    names = ", ".join(environment.name for environment in missing)
     view.print_line(
         f"building {counted(len(missing), 'software environment')}: {names} (once for all)"
     )
@@ -314,7 +314,7 @@ def _build_environments(
             build_all,
             missing,
             work.layout,
-            lambda one, line: lines.put((one, line)),
+            lambda environment, line: lines.put((environment, line)),
             stop=stop,
             spec_directory=spec_directory,
             withheld=_secret_names(work),
@@ -322,9 +322,11 @@ def _build_environments(
         try:
             while not (built.done() and lines.empty()):
                 with suppress(Empty):
-                    one, line = lines.get(timeout=LOOK_S)
+                    environment, line = lines.get(timeout=LOOK_S)
                     passing = not line.startswith("environment ready")
-                    view.print_line(f"software environment {one.name}: {line}", passing=passing)
+                    view.print_line(
+                        f"software environment {environment.name}: {line}", passing=passing
+                    )
         except BaseException:
             stop.set()
             raise
@@ -351,9 +353,9 @@ def _show_results(work: Work, options: RunOptions) -> int:
     if not options.results:
         return EXIT_DONE
     width = terminal_width(sys.stdout)
-    found = outcome.tables(work.document, work.layout, width)
-    if found:
-        print(f"\n{found}")
+    tables = outcome.tables(work.document, work.layout, width)
+    if tables:
+        print(f"\n{tables}")
     verdicts = claims.find_verdicts(work.document, work.layout)
     if verdicts is not None:
         print(f"\n{claims.render_verdicts(verdicts, colour=options.colour, width=width)}")

@@ -76,9 +76,12 @@ def hint(reason: str) -> str:
 
 def numbers_text(numbers: Iterable[str]) -> str:
     """`job 7`, `jobs 7-9, 12`; tasks of arrays as they are."""
-    known = sorted(dict.fromkeys(numbers), key=lambda one: [int(part) for part in one.split("_")])
+    distinct = sorted(
+        dict.fromkeys(numbers),
+        key=lambda number_text: [int(part) for part in number_text.split("_")],
+    )
     spans: list[list[str]] = []
-    for number in known:
+    for number in distinct:
         last = spans[-1][-1] if spans else ""
         if number.isdecimal() and last.isdecimal() and int(number) == int(last) + 1:
             spans[-1].append(number)
@@ -86,7 +89,7 @@ def numbers_text(numbers: Iterable[str]) -> str:
             spans.append([number])
     texts = [f"{span[0]}-{span[-1]}" if len(span) > 1 else span[0] for span in spans]
     shown = ", ".join(texts[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")
-    return f"{'job' if len(known) == 1 else 'jobs'} {shown}"
+    return f"{'job' if len(distinct) == 1 else 'jobs'} {shown}"
 
 
 def _find(table: Iterable[tuple[str, str]], reason: str) -> str:
@@ -125,13 +128,13 @@ class WaitingNews:
 
     def servers(self) -> dict[str, str]:
         """Units of shared servers' jobs in the queue, by number."""
-        found = {}
+        servers = {}
         for server in self._servers.values():
             for copy in ServerFolder(self._work.layout, server).copies():
                 number = read_json(copy.launched_file).get("slurm")
                 if number is not None:
-                    found[str(number)] = f"server/{server['key']}"
-        return found
+                    servers[str(number)] = f"server/{server['key']}"
+        return servers
 
     def prepare(self, units: Mapping[str, str], states: Mapping[str, QueueState]) -> None:
         """Find words for reasons that no waiting ends; it may take seconds."""
@@ -147,7 +150,7 @@ class WaitingNews:
         """News of the jobs that wait; the record has all of them."""
         now = self._clock()
         waiting: dict[str, Waiting] = {}
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for number, unit in units.items():
             state = states.get(number, QueueState(""))
             if state.state not in ("PENDING", SUSPENDED):
@@ -157,7 +160,7 @@ class WaitingNews:
             remedy = self._never.get((unit.partition("/")[0], state.reason), "")
             if state.held:
                 remedy = f"`scontrol release {number}` lets it start"
-            one = Waiting(
+            entry = Waiting(
                 number=number,
                 state=state.state,
                 reason=state.reason,
@@ -165,25 +168,25 @@ class WaitingNews:
                 remedy=remedy or hint(state.reason),
                 server=self._server_of(unit),
             )
-            found[number] = self._names_of(unit)
+            names[number] = self._names_of(unit)
             for name in self._jobs_of(unit):
-                waiting.setdefault(name, one)
+                waiting.setdefault(name, entry)
         if self._record is not None:
             self._record.write(waiting)
-        pending = {n: states[n] for n in found if states[n].state == "PENDING"}
+        pending = {n: states[n] for n in names if states[n].state == "PENDING"}
         return [
-            *self._suspended(found, states),
-            *self._never_lines(units, found, pending),
+            *self._suspended(names, states),
+            *self._never_lines(units, names, pending),
             *self._waiting_lines(pending, now),
         ]
 
     def _suspended(
-        self, found: Mapping[str, list[str]], states: Mapping[str, QueueState]
+        self, names_of: Mapping[str, list[str]], states: Mapping[str, QueueState]
     ) -> list[str]:
-        now = {number for number in found if states[number].state == SUSPENDED}
-        self._said = {each for each in self._said if each[1] != SUSPENDED or each[0] in now}
+        now = {number for number in names_of if states[number].state == SUSPENDED}
+        self._said = {news for news in self._said if news[1] != SUSPENDED or news[0] in now}
         lines = []
-        for number, names in found.items():
+        for number, names in names_of.items():
             about = (number, SUSPENDED)
             if number in now and about not in self._said:
                 self._said.add(about)
@@ -214,9 +217,9 @@ class WaitingNews:
 
     def _waiting_lines(self, pending: Mapping[str, QueueState], now: float) -> list[str]:
         """A line after a minute, then seldom; again after a minute where none waited meanwhile."""
-        said = {reason for _, reason in self._never}
+        reported = {reason for _, reason in self._never}
         held = {
-            n: state for n, state in pending.items() if not (state.held or state.reason in said)
+            n: state for n, state in pending.items() if not (state.held or state.reason in reported)
         }
         if not held:
             self._lines = 0
@@ -241,7 +244,7 @@ class WaitingNews:
         kind, _, key = unit.partition("/")
         if kind != "server":
             return ""
-        return next((name for name, one in self._servers.items() if one["key"] == key), unit)
+        return next((name for name, server in self._servers.items() if server["key"] == key), unit)
 
     def _names_of(self, unit: str) -> list[str]:
         return [self._server_of(unit)] if unit.startswith("server/") else self._jobs_of(unit)
@@ -259,5 +262,5 @@ def _note(words: str) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    known = list(dict.fromkeys(names))
-    return and_more(known[:_NAMES], len(known) - _NAMES)
+    distinct = list(dict.fromkeys(names))
+    return and_more(distinct[:_NAMES], len(distinct) - _NAMES)

@@ -203,7 +203,12 @@ def _beside_options(
     named = written.value if written is not None else None
     chosen = table.find(named.text, kind.name) if isinstance(named, Scalar) else None
     backends = table.stage_backends(kind.name) if chosen is None else (chosen,)
-    names = {each.name for one in backends if isinstance(one, StageBackend) for each in one.options}
+    names = {
+        option.name
+        for backend in backends
+        if isinstance(backend, StageBackend)
+        for option in backend.options
+    }
     return {
         entry.key.text: Entry(entry.key, Unknown(entry.value.span))
         for entry in unknown
@@ -219,18 +224,18 @@ def _choices(kind: Kind, name: str) -> list[str]:
 def _named(entry: Entry | None, kind: Kind, place: Place, sink: Sink) -> dict[str, Entry]:
     """The inputs that a stage gives names of its own, which no setting of it has."""
     taken = {*language.STAGE_KEYS, *kind.uses, *(field.name for field in kind.fields)}
-    found: dict[str, Entry] = {}
-    for name, each in _inner(entry, place, sink).items():
+    entries: dict[str, Entry] = {}
+    for name, node in _inner(entry, place, sink).items():
         if name in taken:
             sink.error(
                 "AGC206",
                 f"`{name}` cannot be the name of an input, for it is a key of {place.what}",
-                each.key.span,
+                node.key.span,
                 fix=f"call it `{name}_read`, say",
             )
-        elif checked_name(each.key, "an input", sink):
-            found[name] = each
-    return found
+        elif checked_name(node.key, "an input", sink):
+            entries[name] = node
+    return entries
 
 
 def _inner(
@@ -281,10 +286,10 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
             sink,
             "a mapping of names to stages",
         )
-    for each in () if body is None else body.entries:
-        found = _inner_stage(name, each, sink, table)
-        if found is not None:
-            stages[each.key.text] = found
+    for item in () if body is None else body.entries:
+        declared = _inner_stage(name, item, sink, table)
+        if declared is not None:
+            stages[item.key.text] = declared
     if body is not None and not body.entries and not body.partial:
         assert entry is not None
         sink.error(
@@ -346,12 +351,12 @@ def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[tuple[CarryDe
         return (), True
     example = "a mapping such as `policy: {from: sft, next: dpo}`"
     mapping = as_mapping(entry.value, Place(place.path, f"`carry` of {place.what}"), sink, example)
-    found: list[CarryDecl] = []
+    carried: list[CarryDecl] = []
     count = -1 if mapping is None or mapping.partial else len(mapping.entries)
-    for each in () if mapping is None else mapping.entries:
-        checked_name(each.key, "a carried stage", sink)
-        what = Place(f"{place.path}.carry", f"carried `{each.key.text}` of {place.what}")
-        inner = as_mapping(each.value, what, sink, example)
+    for item in () if mapping is None else mapping.entries:
+        checked_name(item.key, "a carried stage", sink)
+        what = Place(f"{place.path}.carry", f"carried `{item.key.text}` of {place.what}")
+        inner = as_mapping(item.value, what, sink, example)
         if inner is None:
             continue
         keys = read_keys(inner, language.CARRY_KEYS, what, sink, required=language.CARRY_KEYS)
@@ -360,15 +365,15 @@ def _carry(entry: Entry | None, place: Place, sink: Sink) -> tuple[tuple[CarryDe
                 sink.error(
                     "AGC202",
                     f"{what.what} needs `{key}`",
-                    each.key.span,
+                    item.key.span,
                     notes=(language.CARRY_KEYS[key],),
                 )
-        known = not any(isinstance(entry.value, Unknown) for entry in keys.values())
-        if known and len(keys) == len(language.CARRY_KEYS):
-            found.append(
-                CarryDecl(name=each.key, start=keys["from"].value, next=keys["next"].value)
+        whole = not any(isinstance(entry.value, Unknown) for entry in keys.values())
+        if whole and len(keys) == len(language.CARRY_KEYS):
+            carried.append(
+                CarryDecl(name=item.key, start=keys["from"].value, next=keys["next"].value)
             )
-    return tuple(found), len(found) == count
+    return tuple(carried), len(carried) == count
 
 
 def _value(keys: dict[str, Entry], key: str) -> Node | None:

@@ -52,16 +52,16 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
 
     def section(key: str, read: Callable[[Scalar, Node], _Decl | None]) -> dict[str, _Decl]:
         entry = keys.get(key)
-        found = dict(_declared(entry, read, sink))
+        declared = dict(_declared(entry, read, sink))
         if entry is None:
-            return found
+            return declared
         if not _is_table(entry.value) or (isinstance(entry.value, Mapping) and entry.value.partial):
             broken.add(key)
-        elif not found and entry.key.text != key:
+        elif not declared and entry.key.text != key:
             broken.add(key)  # misspelt, which was reported: that it is empty too can wait
-        elif not found:
+        elif not declared:
             empty[key] = entry.key.span
-        return found
+        return declared
 
     defaults = keys.get("defaults")
     if defaults is not None and not _is_table(defaults.value):
@@ -90,7 +90,7 @@ def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink
         prompts=section("prompts", lambda name, node: _prompt(name, node, sink)),
         software=_value(keys, "software"),
         defaults=_defaults(defaults, sink),
-        stages={name: found for name, found in stages.items() if name not in models},
+        stages={name: declared for name, declared in stages.items() if name not in models},
         discrepancies=_value(keys, "discrepancies"),
         claims=_claims(keys.get("claims"), sink),
         budget=_value(keys, "budget"),
@@ -171,11 +171,11 @@ def _declared(
     what = language.TOP_LEVEL.get(key, key)
     expected = f"a mapping of names to declarations. {what}"
     mapping = as_mapping(entry.value, Place(key, f"`{key}`"), sink, expected)
-    for each in () if mapping is None else mapping.entries:
-        checked_name(each.key, f"an entry of `{key}`", sink)
-        found = read(each.key, each.value)
-        if found is not None:
-            yield each.key.text, found
+    for item in () if mapping is None else mapping.entries:
+        checked_name(item.key, f"an entry of `{key}`", sink)
+        declared = read(item.key, item.value)
+        if declared is not None:
+            yield item.key.text, declared
 
 
 def _value(keys: dict[str, Entry], key: str) -> Node | None:
@@ -290,7 +290,7 @@ def _claims(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
     expected = "a mapping of names to claims, such as `table_2: {what: ..., stage: ..., value: 1}`"
     mapping = as_mapping(entry.value, Place("claims", "`claims`"), sink, expected)
     entries = () if mapping is None else mapping.entries
-    return {each.key.text: each for each in entries if checked_name(each.key, "a claim", sink)}
+    return {claim.key.text: claim for claim in entries if checked_name(claim.key, "a claim", sink)}
 
 
 def _defaults(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
@@ -298,4 +298,4 @@ def _defaults(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
         return {}
     expected = "a mapping of stage keys to values"
     mapping = as_mapping(entry.value, Place("defaults", "`defaults`"), sink, expected)
-    return {} if mapping is None else {each.key.text: each for each in mapping.entries}
+    return {} if mapping is None else {default.key.text: default for default in mapping.entries}
