@@ -119,7 +119,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
             return EXIT_SPEC
         written = () if compiled.module is None else compiled.module.track
         trackers = choose_trackers(written, None, Sink())
-        needed = (*needed_by_plan(compiled.plan), *(one.needed for one in trackers))
+        needed = (*needed_by_plan(compiled.plan), *(environment.needed for environment in trackers))
     lacking = Sink()
     report_lacking(needed, layout, lacking)
     if lacking.has_errors:
@@ -127,10 +127,10 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         if not arguments.all:
             return EXIT_FAILED
     began = time.time()
-    missing = [one for one in needed if not one.ready(layout)]
-    for one in needed:
-        if one not in missing:
-            print(f"{one.name}: ready")
+    missing = [environment for environment in needed if not environment.ready(layout)]
+    for environment in needed:
+        if environment not in missing:
+            print(f"{environment.name}: ready")
     try:
         with Progress(missing, sys.stdout) as progress:
             build_all(
@@ -151,41 +151,43 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     import json
 
-    found = _installed(layout)
-    if not found and arguments.format != "json":
+    installed = _installed(layout)
+    if not installed and arguments.format != "json":
         print(f"no software environment is built in {layout.environments}")
         return 0
     rows = [("name", "digest", "python", "packages", "size", "last used", "state", "used by")]
-    for one in found:
-        size = one.size()
-        used = "" if one.used is None else time.strftime("%Y-%m-%d", time.localtime(one.used))
+    for environment in installed:
+        size = environment.size()
+        last = environment.used
+        used = "" if last is None else time.strftime("%Y-%m-%d", time.localtime(last))
         if arguments.format == "json":
             line = {
-                "names": one.names,
-                "digest": one.digest,
-                "lock": one.record.get("lock"),
-                "python": one.record.get("python"),
-                "interpreter": one.record.get("interpreter"),
-                "container": one.record.get("container"),
-                "versions": one.record.get("versions"),
+                "names": environment.names,
+                "digest": environment.digest,
+                "lock": environment.record.get("lock"),
+                "python": environment.record.get("python"),
+                "interpreter": environment.record.get("interpreter"),
+                "container": environment.record.get("container"),
+                "versions": environment.record.get("versions"),
                 "size": size,
-                "used": one.used,
-                "state": one.state,
-                "users": one.users,
-                "path": str(one.path),
+                "used": environment.used,
+                "state": environment.state,
+                "users": environment.users,
+                "path": str(environment.path),
             }
             print(json.dumps(line, sort_keys=True))
             continue
-        users = ", ".join(one.users[:3]) + (f" +{len(one.users) - 3}" if one.users[3:] else "")
+        more = f" +{len(environment.users) - 3}" if environment.users[3:] else ""
+        users = ", ".join(environment.users[:3]) + more
         rows.append(
             (
-                ", ".join(one.names) or "-",
-                one.digest,
-                str(one.record.get("python") or "-"),
-                str(len(one.record.get("versions") or ())),
+                ", ".join(environment.names) or "-",
+                environment.digest,
+                str(environment.record.get("python") or "-"),
+                str(len(environment.record.get("versions") or ())),
                 shown_size(size),
                 used or "-",
-                one.state,
+                environment.state,
                 users or "-",
             )
         )
@@ -202,15 +204,18 @@ def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     if chosen is None:
         return EXIT_NOT_FOUND
     damaged = []
-    for one in chosen:
-        problems = verify_environment(one, imports=arguments.imports)
-        print(f"{one.label} ({one.digest}): {'damaged' if problems else 'whole'}", flush=True)
+    for installed in chosen:
+        problems = verify_environment(installed, imports=arguments.imports)
+        print(
+            f"{installed.label} ({installed.digest}): {'damaged' if problems else 'whole'}",
+            flush=True,
+        )
         for problem in problems:
             print(f"  {problem}", file=sys.stderr)
         if problems:
-            damaged.append(one)
+            damaged.append(installed)
     if damaged:
-        names = " ".join(one.digest for one in damaged)
+        names = " ".join(installed.digest for installed in damaged)
         print(
             f"to have them built anew: `agentc env rm {names}`; the next run, or"
             " `agentc env sync`, makes them again",
@@ -230,31 +235,32 @@ def _rm(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     from agentc.software.inventory import unused
 
-    found = unused(_installed(layout), arguments.days)
-    for one in found:
-        print(f"{one.label:<24} {one.digest}  {shown_size(one.size()):>8}  {one.state}")
-    if not found:
+    unused_ones = unused(_installed(layout), arguments.days)
+    for installed in unused_ones:
+        size = shown_size(installed.size())
+        print(f"{installed.label:<24} {installed.digest}  {size:>8}  {installed.state}")
+    if not unused_ones:
         print("nothing to delete: everything is used, or was used lately")
         return 0
     if not arguments.delete:
         print("`agentc env gc --delete` deletes them")
         return 0
-    return _remove(found)
+    return _remove(unused_ones)
 
 
 def _remove(chosen: tuple[Installed, ...]) -> int:
     from agentc.software.inventory import EnvironmentInUseError, remove_environment
 
     code = 0
-    for one in chosen:
-        size = one.size()
+    for installed in chosen:
+        size = installed.size()
         try:
-            remove_environment(one)
+            remove_environment(installed)
         except EnvironmentInUseError as error:
             print(f"agentc: {error}; it stays", file=sys.stderr)
             code = EXIT_STORE
         else:
-            print(f"deleted {one.label} ({one.digest}), {shown_size(size)}")
+            print(f"deleted {installed.label} ({installed.digest}), {shown_size(size)}")
     return code
 
 
@@ -272,19 +278,27 @@ def _chosen(names: list[str], layout: StoreLayout) -> tuple[Installed, ...] | No
     from agentc.diagnostics.suggest import did_you_mean
     from agentc.software.inventory import find_installed
 
-    found = _installed(layout)
-    chosen: dict[Path, Installed] = {} if names else {one.path: one for one in found}
+    installed = _installed(layout)
+    chosen: dict[Path, Installed] = (
+        {} if names else {environment.path: environment for environment in installed}
+    )
     for name in names:
-        meant = find_installed(found, name)
+        meant = find_installed(installed, name)
         if not meant:
-            known = sorted({name for one in found for name in (*one.names, one.digest)})
+            known = sorted(
+                {
+                    name
+                    for environment in installed
+                    for name in (*environment.names, environment.digest)
+                }
+            )
             hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
             print(
                 f"agentc: no software environment `{name}` in {layout.environments}; {hint}",
                 file=sys.stderr,
             )
             return None
-        chosen |= {one.path: one for one in meant}
+        chosen |= {environment.path: environment for environment in meant}
     return tuple(chosen.values())
 
 

@@ -75,8 +75,8 @@ class JobProfile:
 
     def number(self, name: str, otherwise: float) -> float:
         """A setting as a number."""
-        found = self.setting(name)
-        return float(found) if isinstance(found, (int, float)) else otherwise
+        value = self.setting(name)
+        return float(value) if isinstance(value, (int, float)) else otherwise
 
     @property
     def forecast(self) -> Forecast:
@@ -124,10 +124,10 @@ class Likenesses:
     def server(self, lease: Mapping[str, Any]) -> ServerProfile:
         """What a lease says of its server."""
         written = _json_of(lease)
-        known = self._servers.get(written)
-        if known is None:
-            known = self._servers[written] = _server_of(lease)
-        return known
+        profile = self._servers.get(written)
+        if profile is None:
+            profile = self._servers[written] = _server_of(lease)
+        return profile
 
     def _text(self, part: Any) -> str:
         written = _json_of(part)
@@ -149,16 +149,16 @@ def _json_of(part: Any) -> bytes:
 
 def _without_seeds(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_seeds(each) for name, each in value.items() if name != "seed"}
-    return [_without_seeds(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_seeds(part) for name, part in value.items() if name != "seed"}
+    return [_without_seeds(part) for part in value] if isinstance(value, list) else value
 
 
 def subject_of_job(
     job: Mapping[str, Any], gpu: str, likenesses: Likenesses | None = None
 ) -> JobProfile:
     """A job of plan.json; `gpu` is the type that its GPUs are taken for."""
-    asked = job.get("resources") or {}
-    cpus, gpus = int(asked.get("cpus") or 1), int(asked.get("gpus") or 0)
+    resources = job.get("resources") or {}
+    cpus, gpus = int(resources.get("cpus") or 1), int(resources.get("gpus") or 0)
     return _subject(
         job,
         cpus=cpus,
@@ -172,10 +172,10 @@ def subject_of_job(
 
 def subject_of_manifest(manifest: Mapping[str, Any]) -> JobProfile:
     """A finished job. Raises KeyError or TypeError for what is no manifest of a job."""
-    asked = manifest.get("resources") or {}
+    resources = manifest.get("resources") or {}
     hardware = manifest.get("hardware") or {}
-    cpus = int(asked.get("cpus") or min(COMPUTE_CPUS, int(hardware.get("cpus") or 1)))
-    gpus = int(asked.get("gpus") or 0)
+    cpus = int(resources.get("cpus") or min(COMPUTE_CPUS, int(hardware.get("cpus") or 1)))
+    gpus = int(resources.get("gpus") or 0)
     return _subject(
         manifest,
         cpus=cpus,
@@ -250,7 +250,7 @@ def _as_written(settings: Any) -> dict[str, Any]:
 
 def _is_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in value
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in value
     )
 
 

@@ -100,12 +100,12 @@ def require_executor(profile: Profile) -> None:
         )
     if executor != SLURM:
         return
-    found = importlib.metadata.version(package)
-    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:3])
+    version = importlib.metadata.version(package)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers < _OLDEST_SLURM_PLUGIN:
         oldest = ".".join(map(str, _OLDEST_SLURM_PLUGIN))
         raise ProfileError(
-            f"{package} {found} starts a job with several GPUs once for each GPU; {oldest} or"
+            f"{package} {version} starts a job with several GPUs once for each GPU; {oldest} or"
             f" later is needed: `{install_command('slurm')}` brings it"
         )
     if shutil.which("sbatch") is None:
@@ -132,11 +132,11 @@ def _config_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _names(environ: Mapping[str, str]) -> set[str]:
-    found = set()
+    names = set()
     for folder in [*_config_folders(environ), resources.profile("local").parent]:
         if folder.is_dir():
-            found |= {path.name for path in folder.iterdir() if _profile_file(path) is not None}
-    return found
+            names |= {path.name for path in folder.iterdir() if _profile_file(path) is not None}
+    return names
 
 
 def _profile_file(path: Path) -> Path | None:
@@ -148,10 +148,10 @@ def _profile_file(path: Path) -> Path | None:
     present = _snakemake_major()
     best: tuple[int, Path] | None = None
     for file in sorted(path.iterdir()):
-        found = _FILE.fullmatch(file.name)
-        if found is None:
+        match = _FILE.fullmatch(file.name)
+        if match is None:
             continue
-        major = int(found.group(1) or 0)
+        major = int(match.group(1) or 0)
         if major <= present and (best is None or major > best[0]):
             best = (major, file.absolute())
     return None if best is None else best[1]
@@ -246,20 +246,20 @@ def _two_levels(value: Any, file: Path) -> Iterator[tuple[str, dict[str, Amount]
 
 
 def _one_level(value: Any, file: Path) -> dict[str, Amount]:
-    found: dict[str, Amount] = {}
+    amounts: dict[str, Amount] = {}
     if isinstance(value, dict):
-        pairs = [(str(name), each) for name, each in value.items()]
+        pairs = [(str(name), setting) for name, setting in value.items()]
     else:
         words = value if isinstance(value, list) else str(value or "").split()
         for word in words:
             if "=" not in str(word):
                 raise ProfileError(f"{file}: resources are written NAME=VALUE, not `{word}`")
         pairs = [(str(w).partition("=")[0], str(w).partition("=")[2]) for w in words]
-    for name, each in pairs:
-        if each is not None:
-            plain, amount = standard(name, each)
-            found[plain] = amount
-    return found
+    for name, setting in pairs:
+        if setting is not None:
+            plain, amount = standard(name, setting)
+            amounts[plain] = amount
+    return amounts
 
 
 def standard(name: str, value: Any) -> tuple[str, Amount]:

@@ -21,16 +21,16 @@ FEWEST_CELLS = 3
 
 def of_all_cells(name: str) -> str:
     """A stage's or job's name without its cell: `eto.1.dpo@*:rollout`; others as they are."""
-    found = _NAME.fullmatch(name)
-    if found is None or found["cell"] is None:
+    match = _NAME.fullmatch(name)
+    if match is None or match["cell"] is None:
         return name
-    return f"{found['path']}@*" + (f":{found['job']}" if found["job"] else "")
+    return f"{match['path']}@*" + (f":{match['job']}" if match["job"] else "")
 
 
 def cell_in(name: str) -> str:
     """The cell of a stage's or job's name: `seed=1`; "" outside of sweeps."""
-    found = _NAME.fullmatch(name)
-    return "" if found is None else found["cell"] or ""
+    match = _NAME.fullmatch(name)
+    return "" if match is None else match["cell"] or ""
 
 
 def folded_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
@@ -81,9 +81,9 @@ def nearest(given: str, names: Iterable[str]) -> str:
 def _within_repeats(given: str, names: Iterable[str]) -> tuple[str, ...]:
     """`eto.dpo` for somebody who wrote `dpo`: stages inside of repeats that are called so."""
     wanted = _parts(given)
-    found = (name for name in names if (parts := _parts(name)).path[-1:] == wanted.path
+    matching = (name for name in names if (parts := _parts(name)).path[-1:] == wanted.path
              and len(parts.path) > 1 and _admits(wanted, parts))  # fmt: skip
-    paths = (".".join(part for part in _parts(n).path if not part.isdigit()) for n in found)
+    paths = (".".join(part for part in _parts(n).path if not part.isdigit()) for n in matching)
     return tuple(dict.fromkeys(paths))
 
 

@@ -40,19 +40,23 @@ def placement_request(job: Job) -> Mapping[str, Any]:
 def largest_request(name: str, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
     """What the spec says of jobs that run as one, with its place: the most that a member asks
     for, of names the first."""
-    found: list[Mapping[str, Any]] = [
+    requests: list[Mapping[str, Any]] = [
         placement_request(j)[name] for j in jobs if name in placement_request(j)
     ]
-    if not found:
+    if not requests:
         return None
-    return found[0] if isinstance(found[0]["value"], str) else max(found, key=lambda a: a["value"])
+    return (
+        requests[0]
+        if isinstance(requests[0]["value"], str)
+        else max(requests, key=lambda a: a["value"])
+    )
 
 
 def memory_needed(jobs: Sequence[Job]) -> int | None:
     """MiB that the models of jobs that run as one need of a node, the most of them; None where
     nothing is known of any."""
-    found = [int(j["memory"]["mem_mb"]) for j in jobs if j.get("memory")]
-    return max(found, default=None)
+    needs = [int(j["memory"]["mem_mb"]) for j in jobs if j.get("memory")]
+    return max(needs, default=None)
 
 
 def is_local(rule: str, jobs: Sequence[Job], forced: Any, usual: Any) -> tuple[bool, str]:
@@ -101,11 +105,11 @@ class RuleResources:
         if any(memory_needed(jobs) for jobs in work.values()):
             names.add("mem_mb")
         forced = self._forced_of(rule)
-        spoken = [each for each, name in _NAMES.items() if name in names]
-        spoken += [each for each, name in _INSTEAD.items() if name in {*names, *forced}]
+        spoken = [resource for resource, name in _NAMES.items() if name in names]
+        spoken += [resource for resource, name in _INSTEAD.items() if name in {*names, *forced}]
         if "gpus" in names or "gpu" in forced or _counts_gpus(forced.get("gres")):
             spoken += _GPU
-        return {each: self._resource(rule, work, each) for each in spoken}
+        return {resource: self._resource(rule, work, resource) for resource in spoken}
 
     def is_local(self, rule: str, jobs: Sequence[Job]) -> bool:
         """Whether jobs that run as one stay on the submit host where others go to a queue."""
@@ -153,14 +157,16 @@ class RuleResources:
         name = "mem_mb" if name == "mem" else name
         if name not in self._usual:
             return None
-        found = self._usual[name]
-        return found.evaluate(wildcards, **given).value if hasattr(found, "evaluate") else found
+        default = self._usual[name]
+        return (
+            default.evaluate(wildcards, **given).value if hasattr(default, "evaluate") else default
+        )
 
     def _forced_of(self, rule: str) -> dict[str, Any]:
         """What the profile sets for a rule, as it is written there."""
         resources = self._forced.get(rule, {})
-        found = {name: getattr(each, "raw", each) for name, each in resources.items()}
-        return {**found, **({"cpus": self._threads[rule]} if rule in self._threads else {})}
+        forced = {name: getattr(value, "raw", value) for name, value in resources.items()}
+        return {**forced, **({"cpus": self._threads[rule]} if rule in self._threads else {})}
 
 
 def _counts_gpus(gres: Any) -> bool:

@@ -54,12 +54,12 @@ class Provision:
     def provide(self, members: Sequence[JobRun]) -> list[AnyLease]:
         """Software environments first, then servers; returns the servers, ready. Raises LeaseError,
         SoftwareEnvironmentError, DevicesError, StoppedError."""
-        planned = [each for member in members for each in member.planned]
+        planned = [lease for member in members for lease in member.planned]
         views = self._devices.divide(
             {
-                each.identity: each.taker
-                for each in planned
-                if each.starts_server or self._declined(each)
+                lease.identity: lease.taker
+                for lease in planned
+                if lease.starts_server or self._declined(lease)
             }
         )
         takers = self._gpu_software(members, views)
@@ -67,40 +67,44 @@ class Provision:
         pythons = self._environments(members)
         self._assert_compiler(members, takers, pythons)
         modules = [module_of(member.job["program"]) for member in members]
-        modules += [each.module for each in planned]
+        modules += [lease.module for lease in planned]
         code = environment.code_directory(self._layout, modules, self._plan.code())
         leases: list[AnyLease] = []
-        known: dict[str, AnyLease | ServerCopies] = {}
+        by_identity: dict[str, AnyLease | ServerCopies] = {}
         for member in members:
             self._prepare(member, pythons, code, views)
-            for each in member.planned:
-                if each.inside:
+            for lease in member.planned:
+                if lease.inside:
                     account = member.staging.account_file
-                    member.leases.append(InsideLease(each, account, member.environment))
+                    member.leases.append(InsideLease(lease, account, member.environment))
                     continue
-                if each.identity not in known and self._shared.serves(each.server):
-                    of_others = self._shared.lease(each.spec)
-                    known[each.identity] = of_others
+                if lease.identity not in by_identity and self._shared.serves(lease.server):
+                    of_others = self._shared.lease(lease.spec)
+                    by_identity[lease.identity] = of_others
                     leases.append(of_others)
-                elif each.identity not in known:
-                    copies = self._own_servers(member.job, each, pythons, code, views)
-                    known[each.identity] = ServerCopies(copies) if len(copies) > 1 else copies[0]
+                elif lease.identity not in by_identity:
+                    copies = self._own_servers(member.job, lease, pythons, code, views)
+                    by_identity[lease.identity] = (
+                        ServerCopies(copies) if len(copies) > 1 else copies[0]
+                    )
                     leases += copies
-                member.leases.append(known[each.identity])
+                member.leases.append(by_identity[lease.identity])
             if needed_roles(member.job):
-                self._link(member, known)
+                self._link(member, by_identity)
         self._start(leases, members)
         return leases
 
-    def _link(self, member: JobRun, known: Mapping[str, AnyLease | ServerCopies]) -> None:
+    def _link(self, member: JobRun, by_identity: Mapping[str, AnyLease | ServerCopies]) -> None:
         """Tell servers of the job's own which others they ask."""
-        for each in member.planned:
-            if not each.needed:
+        for lease in member.planned:
+            if not lease.needed:
                 continue
-            asking = known[each.identity]
-            for one in asking.copies if isinstance(asking, ServerCopies) else [asking]:
-                if isinstance(one, own_server.OwnServer):
-                    one.needs = {other.role: known[other.identity] for other in each.needed}
+            asking = by_identity[lease.identity]
+            for server in asking.copies if isinstance(asking, ServerCopies) else [asking]:
+                if isinstance(server, own_server.OwnServer):
+                    server.needs = {
+                        other.role: by_identity[other.identity] for other in lease.needed
+                    }
 
     def _prepare(self, member: JobRun, pythons: _Pythons, code: Path, views: DeviceViews) -> None:
         """What the job's program is started with."""
@@ -166,21 +170,25 @@ class Provision:
                 place.status("leases", message)
 
         # First those that may have to wait in a queue.
-        others = [one for one in leases if isinstance(one, SharedServer)]
+        others = [server for server in leases if isinstance(server, SharedServer)]
         if others:
             await_ready(others, self._supervisor, report)
-        own_ones = [one for one in leases if isinstance(one, own_server.OwnServer)]
+        own_ones = [server for server in leases if isinstance(server, own_server.OwnServer)]
         if own_ones:
             # Some start for minutes: where to look meanwhile.
-            report(", ".join(f"{one.role}: {one.log}" for one in own_ones))
+            report(", ".join(f"{server.role}: {server.log}" for server in own_ones))
             server_group.start_all(own_ones, self._supervisor)
 
     def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> set[str]:
         """Names of the software environments of programs and servers that have GPUs."""
         names = {str(member.job["environment"]) for member in members if views.gpus}
         for member in members:
-            taking = [one for one in member.planned if one.starts_server and one.taker.devices]
-            names |= {str(one.environment) for one in taking if any(views.server(one.identity))}
+            taking = [
+                lease for lease in member.planned if lease.starts_server and lease.taker.devices
+            ]
+            names |= {
+                str(lease.environment) for lease in taking if any(views.server(lease.identity))
+            }
         return names
 
     def _assert_driver(self, names: set[str]) -> None:
@@ -213,9 +221,9 @@ class Provision:
         machine has no compiler or no Python headers."""
         words: dict[str, list[str]] = {name: [] for name in gpus}
         for member in members:
-            for one in member.planned:
-                if one.starts_server and one.environment and one.environment not in words:
-                    words[one.environment] = one.spec["program"]
+            for lease in member.planned:
+                if lease.starts_server and lease.environment and lease.environment not in words:
+                    words[lease.environment] = lease.spec["program"]
         for name in sorted(words):
             _, record = pythons[name]
             _, text = self._plan.lock(name)
@@ -233,19 +241,19 @@ class Provision:
     def _environments(self, members: Sequence[JobRun]) -> _Pythons:
         wanted = {member.job["environment"] for member in members}
         for member in members:
-            own = [each for each in member.planned if not self._shared.serves(each.server)]
-            wanted |= {each.environment for each in own} - {None}
+            own = [lease for lease in member.planned if not self._shared.serves(lease.server)]
+            wanted |= {lease.environment for lease in own} - {None}
 
         def report(line: str) -> None:
             for member in members:
                 member.staging.status("environment", f"{name}: {line}")
 
-        found = {}
+        pythons = {}
         for name in sorted(wanted):
             lock, text = self._plan.lock(name)
             with self._supervisor.interruptible():
-                found[name] = environment.ensure_environment(self._layout, lock, text, report)
-        return found
+                pythons[name] = environment.ensure_environment(self._layout, lock, text, report)
+        return pythons
 
     def _declined(self, planned: PlannedLease) -> bool:
         """Whether it means a shared server that takes nobody any more."""

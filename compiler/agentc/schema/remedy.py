@@ -54,9 +54,9 @@ def advise(text: str, wanted: Wanted, path: str = "") -> str | None:
     if re.fullmatch(r"[-+]?\.?(inf|nan)", text.lower()):
         return "a number has to be finite"
     for reading in _READINGS:
-        found = reading(text, wanted, path)
-        if found is not None:
-            return found
+        advised = reading(text, wanted, path)
+        if advised is not None:
+            return advised
     return None
 
 
@@ -67,10 +67,10 @@ def out_of_range(text: str, wanted: Wanted = "number") -> str | None:
         if value is None or (wanted == "integer" and abs(value) > LARGEST_INTEGER):
             return f"the number is too large: whole numbers go up to {LARGEST_INTEGER}"
         return None
-    found = re.fullmatch(r"[-+]?([0-9_]*\.?[0-9_]*)[eE]([-+]?)[0-9]+", text)
-    if found is None or read_number(text) is not None or not found[1].strip("._"):
+    match = re.fullmatch(r"[-+]?([0-9_]*\.?[0-9_]*)[eE]([-+]?)[0-9]+", text)
+    if match is None or read_number(text) is not None or not match[1].strip("._"):
         return None
-    if found[2] == "-":
+    if match[2] == "-":
         return "the number is too small: the smallest above 0 is about 1e-308"
     return "the number is too large: the largest is about 1.8e308"
 
@@ -113,12 +113,12 @@ def _percent(text: str, wanted: Wanted, path: str) -> str | None:
 
 def _scaled(text: str, wanted: Wanted, path: str) -> str | None:
     """4k, 4k tokens, 16GB."""
-    found = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*([kKmMbB])(?:\s+[A-Za-z]+)?", text.replace("_", ""))
-    if found:
-        return f"write `{float(found[1]) * _FACTORS[found[2].lower()]:.0f}`"
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?[bB])", text)
-    if found and path.endswith("_mb"):
-        return f"write `{float(found[1]) * _UNITS[found[2].lower()]:.0f}`"
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*([kKmMbB])(?:\s+[A-Za-z]+)?", text.replace("_", ""))
+    if match:
+        return f"write `{float(match[1]) * _FACTORS[match[2].lower()]:.0f}`"
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?[bB])", text)
+    if match and path.endswith("_mb"):
+        return f"write `{float(match[1]) * _UNITS[match[2].lower()]:.0f}`"
     return None
 
 
@@ -126,10 +126,10 @@ def _power(text: str, wanted: Wanted, path: str) -> str | None:
     """2*10^-5, 2×10⁻⁵, 10^-5."""
     flat = re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+)", r"^\1", text).translate(_SUPERSCRIPTS)
     flat = re.sub("[×·⋅]", "*", flat.replace("\N{MINUS SIGN}", "-"))
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:(-?\d+(?:\.\d+)?)\s*[*x]\s*)?10\s*(?:\^|\*\*)\s*\(?([-+]?\d+)\)?", flat
     )
-    return f"write `{found[1] or 1}e{found[2]}`" if found else None
+    return f"write `{match[1] or 1}e{match[2]}`" if match else None
 
 
 def _fraction(text: str, wanted: Wanted, path: str) -> str | None:
@@ -137,34 +137,34 @@ def _fraction(text: str, wanted: Wanted, path: str) -> str | None:
 
     if len(text) == 1 and not text.isascii() and unicodedata.decomposition(text)[:5] == "<frac":
         return f"write `{unicodedata.numeric(text):g}`"
-    found = re.fullmatch(r"(-?\d{1,15}(?:\.\d+)?)\s*/\s*(\d{1,15}(?:\.\d+)?)", text)
-    if found and float(found[2]):
-        return f"write `{float(found[1]) / float(found[2]):g}`"
+    match = re.fullmatch(r"(-?\d{1,15}(?:\.\d+)?)\s*/\s*(\d{1,15}(?:\.\d+)?)", text)
+    if match and float(match[2]):
+        return f"write `{float(match[1]) / float(match[2]):g}`"
     return None
 
 
 def _clock(text: str, wanted: Wanted, path: str) -> str | None:
-    found = re.fullmatch(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?", text)
-    if found is None or not path.endswith(("hours", "minutes")):
+    match = re.fullmatch(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?", text)
+    if match is None or not path.endswith(("hours", "minutes")):
         return None
-    hours = int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600
+    hours = int(match[1]) + int(match[2]) / 60 + int(match[3] or 0) / 3600
     return f"write `{hours if path.endswith('hours') else hours * 60:g}`"
 
 
 def _duration(text: str, wanted: Wanted, path: str) -> str | None:
     """10 min where seconds are wanted, 2h where minutes are."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min|h)(?:onds?|utes?|ours?|s)?", text)
-    ours = next((each for end, each in _SECONDS_OF.items() if path.endswith(end)), None)
-    if found is None or ours is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min|h)(?:onds?|utes?|ours?|s)?", text)
+    ours = next((seconds for end, seconds in _SECONDS_OF.items() if path.endswith(end)), None)
+    if match is None or ours is None:
         return None
-    value = float(found[1]) * _SECONDS[found[2]] / ours
+    value = float(match[1]) * _SECONDS[match[2]] / ours
     return f"write `{value:g}`" if wanted == "number" or value.is_integer() else None
 
 
 def _comment(text: str, wanted: Wanted, path: str) -> str | None:
-    found = re.fullmatch(r"(\S+?)\s*(?:#|//|--|;|＃)\s*(\S.*)", text)
-    if found and read_number(found[1]) is not None:
-        return f"write `{found[1]}  # {found[2]}`: comments start with `#` behind a space"
+    match = re.fullmatch(r"(\S+?)\s*(?:#|//|--|;|＃)\s*(\S.*)", text)
+    if match and read_number(match[1]) is not None:
+        return f"write `{match[1]}  # {match[2]}`: comments start with `#` behind a space"
     return None
 
 
@@ -230,7 +230,7 @@ def _as_list(text: str, path: str) -> str:
         except ValueError:  # a quote without its end
             words = text.split()
     elif "," in text:
-        words = [word for each in text.split(",") if (word := each.strip())]
+        words = [word for part in text.split(",") if (word := part.strip())]
     elif _PLAIN_WORD.fullmatch(text) is None:
         return f"write `[{text}]`"
     shown = (word if _PLAIN_WORD.fullmatch(word) else json.dumps(word) for word in words)

@@ -82,11 +82,15 @@ def machine_devices(
                 "names as `nvidia-smi -L` prints them (GPU-..., MIG-...), joined by commas"
             )
         names = said
-    found = [Device(name, _identity(name, listed, environ)) for name in names]
-    twice = {one.identity for one in found if [o.identity for o in found].count(one.identity) > 1}
+    devices = [Device(name, _identity(name, listed, environ)) for name in names]
+    twice = {
+        device.identity
+        for device in devices
+        if [o.identity for o in devices].count(device.identity) > 1
+    }
     if twice:
         raise DevicesError(f"{min(twice)} is listed twice among the GPUs")
-    return tuple(found)
+    return tuple(devices)
 
 
 def gpus_hidden(environ: Mapping[str, str]) -> str:
@@ -124,11 +128,11 @@ def visibility(names: Sequence[str], numbered: bool) -> Mapping[str, str]:
 
 def list_gpus() -> list[ListedGpu]:
     """What the driver's tool lists, else what the kernel does."""
-    found: list[ListedGpu] = []
+    gpus: list[ListedGpu] = []
     program = shutil.which("nvidia-smi")
     if program is not None:
         with suppress(OSError, subprocess.SubprocessError):
-            told = subprocess.run(
+            listing = subprocess.run(
                 [program, "-L"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -136,15 +140,15 @@ def list_gpus() -> list[ListedGpu]:
                 timeout=_PATIENCE_S,
                 check=False,
             )
-            found = read_listing(told.stdout.decode("utf-8", "replace"))
-            if found:
-                return found
+            gpus = read_listing(listing.stdout.decode("utf-8", "replace"))
+            if gpus:
+                return gpus
     for number, card in enumerate(sorted(_CARDS.glob("*/information"))):
         with suppress(OSError):
             uuid = re.search(r"^GPU UUID:\s*(\S+)", card.read_text(errors="replace"), re.MULTILINE)
-            found.append(ListedGpu(str(number), uuid.group(1) if uuid else card.parent.name, ()))
-    count = 0 if found else _amd_cards()
-    return found + [ListedGpu(str(number), f"amd-{number}", ()) for number in range(count)]
+            gpus.append(ListedGpu(str(number), uuid.group(1) if uuid else card.parent.name, ()))
+    count = 0 if gpus else _amd_cards()
+    return gpus + [ListedGpu(str(number), f"amd-{number}", ()) for number in range(count)]
 
 
 def _amd_cards() -> int:
@@ -158,14 +162,14 @@ def _amd_cards() -> int:
 
 def read_listing(text: str) -> list[ListedGpu]:
     """What `nvidia-smi -L` prints."""
-    found: list[ListedGpu] = []
+    gpus: list[ListedGpu] = []
     for line in text.splitlines():
         gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
         if gpu:
-            found.append(ListedGpu(gpu.group(1), gpu.group(2), ()))
-        elif part and found:
-            found[-1] = found[-1]._replace(parts=(*found[-1].parts, part.group(1)))
-    return found
+            gpus.append(ListedGpu(gpu.group(1), gpu.group(2), ()))
+        elif part and gpus:
+            gpus[-1] = gpus[-1]._replace(parts=(*gpus[-1].parts, part.group(1)))
+    return gpus
 
 
 def _visible_names(visible: list[str] | None, listed: Sequence[ListedGpu]) -> list[str]:
@@ -231,16 +235,16 @@ def divide(
     """GPUs of each copy of each server, by what it is called here, and of the program. Raises
     TooFewDevicesError."""
     wanted = wanted_devices(servers, len(names))
-    said = {name: wanted[name] * servers[name].number_of_copies(0) for name in servers}
+    counts = {name: wanted[name] * servers[name].number_of_copies(0) for name in servers}
     copies = {
-        name: each.number_of_copies(len(names), sum(said.values()) - said[name])
-        for name, each in servers.items()
+        name: server.number_of_copies(len(names), sum(counts.values()) - counts[name])
+        for name, server in servers.items()
     }
     needed = sum(wanted[name] * copies[name] for name in servers)
     if needed > len(names):
         takers = [
-            f"the {each.role} server ({each.backend}) {wanted[name] * copies[name]}"
-            for name, each in servers.items()
+            f"the {server.role} server ({server.backend}) {wanted[name] * copies[name]}"
+            for name, server in servers.items()
             if wanted[name]
         ]
         raise TooFewDevicesError(
@@ -259,11 +263,11 @@ def divide(
 
 def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> dict[str, int]:
     """How many a copy of each takes, where so many are there."""
-    said = {name: each.devices for name, each in servers.items()}
-    if any(said.values()):
-        return said
+    counts = {name: server.devices for name, server in servers.items()}
+    if any(counts.values()):
+        return counts
     # Plans of before, and servers that do not say: they may use whatever they see.
-    models = [name for name, each in servers.items() if is_model_server(each.role)]
+    models = [name for name, server in servers.items() if is_model_server(server.role)]
     return {name: there if [name] == models[:1] else 0 for name in servers}
 
 
@@ -295,12 +299,12 @@ class MachineProbe:
         if self._asked is not None:
             try:
                 text, _ = self._asked.communicate(timeout=_QUERY_PATIENCE_S)
-                found = read_gpus(text.decode("utf-8", "replace"))
+                gpus = read_gpus(text.decode("utf-8", "replace"))
             except (subprocess.TimeoutExpired, OSError, ValueError):
                 self._asked.kill()
-                found = {}
-            if found:
-                return found
+                gpus = {}
+            if gpus:
+                return gpus
         return {"gpus": _cards()}
 
 
@@ -341,7 +345,7 @@ def _cards() -> list[str]:
 
 def _processor() -> dict[str, Any]:
     machine = os.uname()
-    found: dict[str, Any] = {
+    processor: dict[str, Any] = {
         "host": machine.nodename,
         "system": f"{machine.sysname} {machine.release}",
         "machine": machine.machine,
@@ -350,11 +354,11 @@ def _processor() -> dict[str, Any]:
     }
     model = _first_field(Path("/proc/cpuinfo"), "model name")
     if model:
-        found["cpu"] = model
+        processor["cpu"] = model
     memory = _first_field(Path("/proc/meminfo"), "MemTotal")
     if memory:
-        found["memory_mb"] = int(memory.split()[0]) // 1024
-    return found
+        processor["memory_mb"] = int(memory.split()[0]) // 1024
+    return processor
 
 
 def _usable_cpus() -> int:
