@@ -191,36 +191,51 @@ class RolloutSettings(InvalidReplies, RepeatedEpisodes):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairSettings:
-    """Settings of `pair`."""
+class RewardMargin:
+    """What pairs of trajectories and pairs of single turns have in common."""
 
     margin: float = setting(
         "Smallest reward difference that makes a pair (exclusive; see margin_is).", 0.0, minimum=0)
+    seed: int = setting("Seed of the choice when max_per_task applies.", 0, seed=True)
+    on_empty: Literal["error", "publish"] = setting(
+        "Not one pair comes out: `error` fails the stage, `publish` hands on a set without "
+        "rows, for a `dpo` with `on_empty: keep_model`.", "error", later=True)
+
+
+_WITH_EXPERT = unless("sources", "self", because="`sources: self` pairs nothing with an expert")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSettings(RewardMargin):
+    """Settings of `pair`."""
+
     margin_is: Literal["above", "at_least"] = setting(
         "Rewards make a pair when they differ by more than the margin (`above`), or by "
         "`at_least` that (SWEET-RL's code, whose plain comparison of floats is kept: 0.8 and 0.7 "
-        "differ by 0.1, and 0.7 and 0.6 by less).", "above")
+        "differ by 0.1, and 0.7 and 0.6 by less).", "above", later=True)
     chosen_at_least: float | None = setting(
         "Smallest reward of a chosen side, up to a rounding error of 1e-9: 1.0, say, for "
-        "episodes that pass all tests (SWEET-RL's code); null: any.", None)
+        "episodes that pass all tests (SWEET-RL's code); null: any.", None, later=True)
     chosen: Literal["any", "best"] = setting(
         "Which explored trajectories are chosen over other explored ones: `any` that has the "
         "higher reward of two, or the `best` of its task alone, the first of equal ones "
-        "(SWEET-RL's code).", "any")
+        "(SWEET-RL's code).", "any", later=True, only_if=unless(
+            "sources", "expert",
+            because="`sources: expert` pairs no explored trajectories with each other"))
     on_tie: Literal["drop", "error"] = setting("Equal rewards: no pair, or fail.", "drop")
     on_null: Literal["drop", "zero", "error"] = setting(
         "An episode without a reward: leave it out, score it zero, or fail. An infrastructure "
         "error is always left out.", "drop")
     directions: Literal["both", "lose_only"] = setting(
         "`both` also pairs explored trajectories that beat the expert; `lose_only` keeps only "
-        "failures.", "both")
+        "failures.", "both", only_if=_WITH_EXPERT)
     max_extra_rounds: int | None = setting(
         "A rejected exploration is cut N rounds after the length of the chosen side (ETO's "
         "rule, for pairs with an expert); null: never. With `sources: self` the default is null.",
         5, minimum=0)
     prompt_from: Literal["winner", "expert", "explorer"] = setting(
         "Whose first task message the prompt takes: the winner's, the expert's or the explorer's.",
-        "winner")
+        "winner", only_if=_WITH_EXPERT)
     sources: Literal["expert", "self", "expert_and_self"] = setting(
         "`expert`: explored against expert. `self`: explored against explored. "
         "`expert_and_self`: both.", "expert")
@@ -231,10 +246,6 @@ class PairSettings:
         "contrasted whole, so that both kinds of rollouts together make a mixture.", "trajectory")
     max_per_task: int | None = setting(
         "Keep at most so many pairs of a task; null: all.", None, minimum=1)
-    seed: int = setting("Seed of the choice when max_per_task applies.", 0, seed=True)
-    on_empty: Literal["error", "publish"] = setting(
-        "Not one pair comes out: `error` fails the stage, `publish` hands on a set without "
-        "rows, for a `dpo` with `on_empty: keep_model`.", "error")
 # fmt: on
 
 

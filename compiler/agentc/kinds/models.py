@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from agentc.kinds.artifacts import (
     CHECKPOINT,
@@ -18,25 +18,14 @@ from agentc.kinds.artifacts import (
 from agentc.kinds.field import HUB_ID, Role
 from agentc.kinds.kind import MODEL_KIND, Counts, Kind
 from agentc.kinds.settings import fields_of
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, setting, unless
 
 
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """Settings of `model`."""
+class NewModel:
+    """A model that is initialised."""
 
-    repo: str | None = setting(
-        "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", None, pattern=HUB_ID)
-    revision: str | None = setting(
-        "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
-        "pins to one (model.hf).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
-    path: str | None = setting(
-        "Directory in Hugging Face layout, relative to the spec (model.path).", None)
-    token: str | None = setting(
-        "The hub's token for gated and private repositories, as `{secret: HF_TOKEN}` (model.hf).",
-        None, secret=True)
-    trust_remote_code: bool = setting("Run code that the model repository ships.", False)
     architecture: Literal["llama", "qwen2"] = setting("Family of a new model.", "llama")
     hidden_size: int = setting("Width of a new model.", 256, minimum=16, maximum=2**17)
     layers: int = setting("Number of transformer blocks.", 4, minimum=1, maximum=2**11)
@@ -62,16 +51,26 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderSettings:
-    """Settings of `encoder`."""
+class ModelSettings(NewModel):
+    """Settings of `model`."""
 
     repo: str | None = setting(
-        "Hub id, such as `openai/clip-vit-base-patch32` (`hf`).", None, pattern=HUB_ID)
+        "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", None, pattern=HUB_ID)
     revision: str | None = setting(
         "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
-        "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
+        "pins to one (model.hf).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
     path: str | None = setting(
-        "Directory in Hugging Face layout, relative to the spec (`path`).", None)
+        "Directory in Hugging Face layout, relative to the spec (model.path).", None)
+    token: str | None = setting(
+        "The hub's token for gated and private repositories, as `{secret: HF_TOKEN}` (model.hf).",
+        None, secret=True)
+    trust_remote_code: bool = setting("Run code that the model repository ships.", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEncoder:
+    """An encoder of pictures that is initialised."""
+
     width: int = setting("Width of a new encoder.", 64, minimum=16, maximum=2**14)
     layers: int = setting("Number of its transformer blocks.", 2, minimum=1, maximum=256)
     heads: int = setting(
@@ -84,16 +83,22 @@ class EncoderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextEncoderSettings:
-    """Settings of `text_encoder`."""
+class EncoderSettings(NewEncoder):
+    """Settings of `encoder`."""
 
     repo: str | None = setting(
-        "Hub id, such as `FacebookAI/roberta-base` (`hf`).", None, pattern=HUB_ID)
+        "Hub id, such as `openai/clip-vit-base-patch32` (`hf`).", None, pattern=HUB_ID)
     revision: str | None = setting(
         "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
         "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
     path: str | None = setting(
         "Directory in Hugging Face layout, relative to the spec (`path`).", None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTextEncoder:
+    """An encoder of texts that is initialised."""
+
     hidden_size: int = setting("Width of a new encoder.", 64, minimum=16, maximum=2**14)
     layers: int = setting("Number of its transformer blocks.", 2, minimum=1, maximum=256)
     heads: int = setting(
@@ -104,7 +109,65 @@ class TextEncoderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetSettings:
+class TextEncoderSettings(NewTextEncoder):
+    """Settings of `text_encoder`."""
+
+    repo: str | None = setting(
+        "Hub id, such as `FacebookAI/roberta-base` (`hf`).", None, pattern=HUB_ID)
+    revision: str | None = setting(
+        "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
+        "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
+    path: str | None = setting(
+        "Directory in Hugging Face layout, relative to the spec (`path`).", None)
+
+
+LayoutName: TypeAlias = Literal[
+    "messages", "sharegpt", "alpaca", "prompt_completion", "preference"]
+TaskIds: TypeAlias = Literal["as_written", "eto_webshop", "eto_sciworld", "eto_alfworld"]
+_NO_PAIR = unless(
+    "format", "preference", because="a pair has a reward for each side, and a prompt of its own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordReading:
+    """How the records of a file become rows."""
+
+    format: LayoutName = setting(
+        "How a record is written. `messages`: {messages: [{role, content}]}; `sharegpt`: "
+        "{conversations: [{from, value}]}; `alpaca`: {instruction, input, output}; "
+        "`prompt_completion`: {prompt, completion}; `preference`: {prompt, chosen, rejected}, "
+        "which makes PreferencePairs. docs/datasets.md lists the fields of each.", "messages")
+    ignore_fields: tuple[str, ...] = setting(
+        "Fields of the records to leave out, such as `label`; those of a turn with a dot, such "
+        "as `messages.name`. Any other field that the format does not read is an error.", (),
+        later=True)
+    reasoning: Literal["error", "think"] = setting(
+        "What becomes of `reasoning_content` of a reply: an `error`, or `think`, "
+        "<think>...</think> before the reply, trained with it and not shown to later turns.",
+        "error", later=True)
+    task_ids: TaskIds = setting(
+        "What names a record's task, by which `pair` finds the expert's trajectory of an "
+        "explored one: `as_written`, its `task_id`, if it has one; `eto_webshop`, `eto_sciworld`, "
+        "`eto_alfworld`, what the trajectories that ETO's authors published have, as this "
+        "project's environments say it.", "as_written", later=True)
+    reward: float | None = setting(
+        "The reward of conversations that state none; null: they have none.", None, later=True,
+        only_if=_NO_PAIR)
+    prompt_length: int | None = setting(
+        "So many messages stand before the agent's first reply of its own, such as 3 where an "
+        "instruction is answered by OK before the task; null: all before the first reply.", None,
+        minimum=1, later=True, only_if=_NO_PAIR)
+    on_malformed: Literal["error", "drop"] = setting(
+        "A conversation whose turns do not alternate or that holds no reply: `drop` it with a "
+        "count and a warning, or fail. A file always fails where no record is left.", "error")
+    limit: int | None = setting("Draw at most so many conversations; null: all.", None, minimum=1)
+    seed: int = setting(
+        "Seed of the draw.", 0, seed=True,
+        only_if=only_with("limit", because="nothing is drawn without `limit`"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSettings(RecordReading):
     """Settings of `dataset`."""
 
     path: str | None = setting("A JSON or JSONL file, relative to the spec (dataset.path).", None)
@@ -114,34 +177,6 @@ class DatasetSettings:
     file: str | None = setting("A file of the repository (dataset.hf).", None)
     token: str | None = setting(
         "The hub's token, as `{secret: HF_TOKEN}` (dataset.hf).", None, secret=True)
-    format: Literal["messages", "sharegpt", "alpaca", "prompt_completion", "preference"] = setting(
-        "How a record is written. `messages`: {messages: [{role, content}]}; `sharegpt`: "
-        "{conversations: [{from, value}]}; `alpaca`: {instruction, input, output}; "
-        "`prompt_completion`: {prompt, completion}; `preference`: {prompt, chosen, rejected}, "
-        "which makes PreferencePairs. docs/datasets.md lists the fields of each.", "messages")
-    ignore_fields: tuple[str, ...] = setting(
-        "Fields of the records to leave out, such as `label`; those of a turn with a dot, such "
-        "as `messages.name`. Any other field that the format does not read is an error.", ())
-    reasoning: Literal["error", "think"] = setting(
-        "What becomes of `reasoning_content` of a reply: an `error`, or `think`, "
-        "<think>...</think> before the reply, trained with it and not shown to later turns.",
-        "error")
-    task_ids: Literal["as_written", "eto_webshop", "eto_sciworld", "eto_alfworld"] = setting(
-        "What names a record's task, by which `pair` finds the expert's trajectory of an "
-        "explored one: `as_written`, its `task_id`, if it has one; `eto_webshop`, `eto_sciworld`, "
-        "`eto_alfworld`, what the trajectories that ETO's authors published have, as this "
-        "project's environments say it.", "as_written")
-    reward: float | None = setting(
-        "The reward of conversations that state none; null: they have none.", None)
-    prompt_length: int | None = setting(
-        "So many messages stand before the agent's first reply of its own, such as 3 where an "
-        "instruction is answered by OK before the task; null: all before the first reply.", None,
-        minimum=1)
-    on_malformed: Literal["error", "drop"] = setting(
-        "A conversation whose turns do not alternate or that holds no reply: `drop` it with a "
-        "count and a warning, or fail. A file always fails where no record is left.", "error")
-    limit: int | None = setting("Draw at most so many conversations; null: all.", None, minimum=1)
-    seed: int = setting("Seed of the draw.", 0, seed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +189,7 @@ class MixSettings:
         "rows (so 4.0 is four general rows to one).")
     best_per_task: int | None = setting(
         "Of each task (by its id), keep so many agent rows with the largest rewards; of equal "
-        "ones the earlier. null: keep all.", None, minimum=1)
+        "ones the earlier. null: keep all.", None, minimum=1, later=True)
     on_shortage: Literal["error", "repeat", "fewer"] = setting(
         "Too few general rows: fail, `repeat` them, or take `fewer`.", "error")
     seed: int = setting("Seed of the draw of general rows.", 0, seed=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from agentc.kinds.models import RecordReading
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.data.datasets.conversations import ReadRules, rows_of
+from agentc_backends.data.datasets.conversations import rows_of
 from agentc_backends.data.datasets.records import DataRecord, DatasetError, read_records
 from agentc_backends.environments.sciworld.tasks import task_named
 
@@ -18,9 +19,9 @@ SHARED = Path(os.environ.get("AGENTC_SHARED", Path(__file__).parents[4] / "share
 GOOD = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
 
 
-def rules(layout: Any = "messages", **changes: Any) -> ReadRules:
+def rules(layout: Any = "messages", **changes: Any) -> RecordReading:
     values = {"format": layout, "on_malformed": "error", "limit": None, "seed": 0, **changes}
-    return ReadRules(**values)
+    return RecordReading(**values)
 
 
 def read(records: list[Any], **changes: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:

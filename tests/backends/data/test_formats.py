@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from agentc.kinds.models import RecordReading
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.store.digests import content_digest
-from agentc_backends.data.datasets.conversations import ReadRules, rows_of
+from agentc_backends.data.datasets.conversations import rows_of
 from agentc_backends.data.datasets.records import BOOKKEEPING, DataRecord, DatasetError
 
 COUNT = {"name": "count", "parameters": {"type": "object", "properties": {}}}
@@ -24,7 +25,7 @@ SAY = {"role": "assistant", "content": "Three."}
 def read(record: dict[str, Any], layout: Any = "messages", **changes: Any) -> tuple[Any, Any]:
     """The row of one record, with the facts of the reading."""
     values = {"on_malformed": "error", "limit": None, "seed": 0, "format": layout, **changes}
-    rows, counts = rows_of([DataRecord(0, 1, record)], "file.jsonl", ReadRules(**values))
+    rows, counts = rows_of([DataRecord(0, 1, record)], "file.jsonl", RecordReading(**values))
     return rows[0], counts.facts(rows)
 
 
@@ -216,7 +217,7 @@ def test_a_file_of_no_format_names_its_fields_and_the_formats() -> None:
 
 def test_dropping_and_ignoring_are_told() -> None:
     values = {"format": "messages", "on_malformed": "drop", "limit": None, "seed": 0}
-    rules = ReadRules(ignore_fields=("label", "lable"), **values)
+    rules = RecordReading(ignore_fields=("label", "lable"), **values)
     marked = {"messages": [ASK, {**SAY, "weight": 0}, ASK, SAY], "label": True}
     records = [DataRecord(0, 1, marked), DataRecord(1, 2, {"messages": [ASK]})]
     rows, counts = rows_of(records, "file.jsonl", rules)

@@ -218,10 +218,10 @@ def test_rows_of_a_local_file_are_counted_for_the_estimate(tmp_path: Path) -> No
 
 
 def test_a_long_file_is_read_in_part_and_counted(tmp_path: Path) -> None:
-    from agentc_backends.data.datasets.conversations import ReadRules
+    from agentc.kinds.models import RecordReading
     from agentc_backends.data.datasets.survey import MOST_RECORDS, survey
 
-    rules = ReadRules(format="messages", on_malformed="error", limit=None, seed=0)
+    rules = RecordReading(format="messages", on_malformed="error", limit=None, seed=0)
     path = tmp_path / "long.jsonl"
     path.write_text(lines(*[TALK] * MOST_RECORDS) + "{broken\n" * 9)
     assert survey(path, rules).rows == MOST_RECORDS + 9

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.data.datasets.conversations import ReadRules, rows_of
+from agentc.kinds.models import RecordReading
+from agentc_backends.data.datasets.conversations import rows_of
 from agentc_backends.data.datasets.records import DatasetError, read_records
 from agentc_backends.data.datasets.survey import MOST_BYTES, survey
 
@@ -19,7 +20,7 @@ SAY = {"role": "assistant", "content": "a"}
 TALK = {"messages": [ASK, SAY]}
 PAIR = {"prompt": "q", "chosen": "a", "rejected": "b"}
 CALL = {"type": "function", "function": {"name": "count", "arguments": "{'what': doors}"}}
-RULES = ReadRules(format="messages", on_malformed="error", limit=None, seed=0)
+RULES = RecordReading(format="messages", on_malformed="error", limit=None, seed=0)
 
 
 def lines(*records: Any) -> bytes:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from agentc.kinds.models import MixSettings
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.data.mix.job_mix import MixError, ShareRules, general_rows, mix
+from agentc_backends.data.mix.job_mix import MixError, general_rows, mix
 
 
-def rules(share: float, of: Any = "total", **changes: Any) -> ShareRules:
+def rules(share: float, of: Any = "total", **changes: Any) -> MixSettings:
     values = {"on_shortage": "error", "seed": 0, **changes}
-    return ShareRules(general_share=share, share_of=of, **values)
+    return MixSettings(general_share=share, share_of=of, **values)
 
 
 def row(name: str, **changes: Any) -> dict[str, Any]:

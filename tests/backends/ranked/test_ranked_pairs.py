@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.data.ranked.job_ranked_pairs import RankedCounts, RankedRules, ranked_pairs
+from agentc_backends.data.ranked.job_ranked_pairs import RankedCounts, ranked_pairs
+from agentc_backends.data.ranked.settings import RankedRules
 
 
 def rules(**changes: Any) -> RankedRules:

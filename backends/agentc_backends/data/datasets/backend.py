@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 from agentc.backend_api import JobDraft, LowerContext, SoftwareEnvironment, StageBackend, StageView
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, SFT_DATASET
 from agentc.kinds.field import Json
+from agentc.kinds.models import LayoutName, RecordReading
+from agentc.program.settings import settings_from
 from agentc_backends.software import LIGHT, TORCH
 
 _VERSION = 2
-_FORMATS = ("messages", "sharegpt", "alpaca", "prompt_completion", "preference")
+_FORMATS = get_args(LayoutName)
 
 
 def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -56,10 +58,9 @@ def _expected(view: StageView, place: Path, reading: Mapping[str, Any]) -> dict[
     """The rows of a local file, for estimates, and its marked replies. Refuses what its job would
     end with."""
     # Other commands load this module too, and read no data.
-    from agentc_backends.data.datasets.conversations import ReadRules
     from agentc_backends.data.datasets.survey import survey
 
-    found = survey(place, ReadRules(**reading))
+    found = survey(place, settings_from(RecordReading, reading))
     if found.trouble is not None:
         view.refuse("path", found.trouble.reason, fix=found.trouble.fix or None)
         return {}
@@ -105,30 +106,7 @@ def _inside(file: str) -> bool:
 
 
 def _reading(view: StageView) -> dict[str, Json]:
-    limit = view.get("limit")
-    if limit is None:
-        view.leave("seed", "nothing is drawn without `limit`")
-    # What few plans have is left out of the others.
-    more: dict[str, Json] = {}
-    if (ids := view.text("task_ids")) != "as_written":
-        more["task_ids"] = ids
-    layout = view.text("format")
-    for name in ("reward", "prompt_length"):
-        if layout == "preference":
-            view.leave(name, "a pair has a reward for each side, and a prompt of its own")
-        elif (value := view.get(name)) is not None:
-            more[name] = value
-    if ignored := view.get("ignore_fields"):
-        more["ignore_fields"] = ignored
-    if (reasoning := view.text("reasoning")) != "error":
-        more["reasoning"] = reasoning
-    return {
-        **more,
-        "format": layout,
-        "on_malformed": view.text("on_malformed"),
-        "limit": limit,
-        "seed": 0 if limit is None else view.integer("seed"),
-    }
+    return {"seed": 0, **view.config_of(RecordReading)}
 
 
 def _draft(

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from agentc.kinds.models import RecordReading, TaskIds
 from agentc_backends.data.chat.tool_calls import CALL_OPENS
 from agentc_backends.data.datasets.layouts import (
     DataConversation,
     DataPair,
-    LayoutName,
     read_layout,
 )
 from agentc_backends.data.datasets.records import (
@@ -30,21 +30,6 @@ from agentc_backends.data.datasets.records import (
 from agentc_backends.data.datasets.turns import Message, TurnReader
 
 _DROP = "correct it, or set `on_malformed: drop` to leave such conversations out with a count"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadRules:
-    """DATASET_FIELDS of `agentc.kinds.models`, by the same names."""
-
-    format: LayoutName
-    on_malformed: Literal["error", "drop"]
-    limit: int | None
-    seed: int
-    task_ids: TaskIds = "as_written"
-    reward: float | None = None
-    prompt_length: int | None = None
-    ignore_fields: tuple[str, ...] = ()
-    reasoning: Literal["error", "think"] = "error"
 
 
 @dataclass(slots=True)
@@ -99,7 +84,7 @@ class ReadCounts:
 class RowReader:
     """Makes rows of the records of one file, and counts what it leaves out."""
 
-    def __init__(self, file: str, rules: ReadRules) -> None:
+    def __init__(self, file: str, rules: RecordReading) -> None:
         self.file, self.rules = file, rules
         self._name = PurePath(file).stem
         self.counts = ReadCounts(Ledger(frozenset(rules.ignore_fields)))
@@ -254,7 +239,7 @@ class RowReader:
 
 
 def rows_of(
-    records: Iterable[DataRecord], file: str, rules: ReadRules
+    records: Iterable[DataRecord], file: str, rules: RecordReading
 ) -> tuple[list[dict[str, Any]], ReadCounts]:
     """The rows, in the order of the file, at most `limit` of them; ids are the file's stem and the
     record's number.
@@ -304,7 +289,6 @@ def _is_reply(messages: Sequence[Message], place: int) -> bool:
 # authors (the hub's `agent-eto/eto-sft-trajectory`) name a goal of WebShop by its number, a
 # variation of ScienceWorld by `<task>_<variation>`, and a game of ALFWorld by the path of its file.
 
-TaskIds: TypeAlias = Literal["as_written", "eto_webshop", "eto_sciworld", "eto_alfworld"]
 
 SCIWORLD_TASKS = (
     "boil",

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path, PurePosixPath
 
+from agentc.kinds.models import RecordReading
 from agentc.program.job import Job, load_job
-from agentc_backends.data.datasets.conversations import ReadRules
 from agentc_backends.data.datasets.job_path import write_conversations
 from agentc_backends.data.datasets.records import DatasetError
 
@@ -36,7 +36,7 @@ def import_dataset(job: Job) -> None:
     repo: str = job.config["repo"]
     revision: str = job.config["revision"]
     file: str = job.config["file"]
-    rules = job.config.read_as(ReadRules)
+    rules = job.config.read_as(RecordReading)
     job.config.assert_all_read()
     source = download(repo, revision, file)
     write_conversations(source, PurePosixPath(file).name, rules, job)

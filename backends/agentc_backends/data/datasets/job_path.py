@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
+from agentc.kinds.models import RecordReading
 from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE
 from agentc.program.job import Job, load_job, write_rows
 from agentc.runtime.store.digests import content_digest
-from agentc_backends.data.datasets.conversations import ReadRules, rows_of
+from agentc_backends.data.datasets.conversations import rows_of
 from agentc_backends.data.datasets.records import DatasetError, read_records
 
 SPEC_DIRECTORY = "AGENTC_SPEC_DIR"
@@ -31,7 +32,7 @@ def import_dataset(job: Job) -> None:
     """Write the rows into `job.out`. Raises DatasetError."""
     written: str = job.config["path"]
     planned: str = job.config["digest"]
-    rules = job.config.read_as(ReadRules)
+    rules = job.config.read_as(RecordReading)
     job.config.assert_all_read()
     source = Path(os.environ.get(SPEC_DIRECTORY, ".")) / Path(written).expanduser()
     if not source.is_file():
@@ -42,7 +43,7 @@ def import_dataset(job: Job) -> None:
         raise DatasetError(f"{source} has changed since the run was planned; run it again")
 
 
-def write_conversations(source: Path, file: str, rules: ReadRules, job: Job) -> None:
+def write_conversations(source: Path, file: str, rules: RecordReading, job: Job) -> None:
     """Write rows.jsonl, or pairs.jsonl of preferences, and the facts. Raises DatasetError."""
     rows, counts = rows_of(read_records(source), file, rules)
     name = PAIRS_FILE if rules.format == "preference" else ROWS_FILE

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from agentc.kinds.models import LayoutName
 from agentc_backends.data.datasets.records import (
     FieldError,
     Fields,
@@ -23,8 +24,6 @@ from agentc_backends.data.datasets.turns import (
     with_system,
     with_tools,
 )
-
-LayoutName: TypeAlias = Literal["messages", "sharegpt", "alpaca", "prompt_completion", "preference"]
 
 PROMPTS = ("prompt", "query", "question", "input")
 COMPLETIONS = ("completion", "response", "answer", "output")

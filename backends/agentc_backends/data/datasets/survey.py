@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from agentc_backends.data.datasets.conversations import ReadRules, RowReader, messages_of
+from agentc.kinds.models import RecordReading
+from agentc_backends.data.datasets.conversations import RowReader, messages_of
 from agentc_backends.data.datasets.records import (
     SIGNATURE_BYTES,
     DataRecord,
@@ -40,7 +41,7 @@ class Survey:
     trouble: DatasetError | None = None
 
 
-def survey(path: Path, rules: ReadRules) -> Survey:
+def survey(path: Path, rules: RecordReading) -> Survey:
     """What the beginning of a file holds under these rules. Files that are asked about again, as
     each stage is by every pass that lowers it, are read once."""
     try:
@@ -53,7 +54,7 @@ def survey(path: Path, rules: ReadRules) -> Survey:
 
 
 @lru_cache(maxsize=64)
-def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
+def _survey(path: Path, size: int, _changed: int, rules: RecordReading) -> Survey:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES)
@@ -101,7 +102,7 @@ def _survey(path: Path, size: int, _changed: int, rules: ReadRules) -> Survey:
     return Survey(round(records * share), characters / max(1, rows), reader.counts.marked)
 
 
-def _with_names(error: DatasetError, unread: list[str], rules: ReadRules) -> DatasetError:
+def _with_names(error: DatasetError, unread: list[str], rules: RecordReading) -> DatasetError:
     """The first error about fields, with those of other records."""
     others = ", ".join(f"`{name}`" for name in unread if name not in error.unread)
     more = f"; other records have {others}" if others else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import SFT_DATASET
-from agentc.kinds.field import Json
+from agentc.kinds.models import MixSettings
 from agentc_backends.software import LIGHT
 
 
@@ -18,8 +18,6 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "kept",
             fix="set a share below 1, or `share_of: agent`",
         )
-    best = view.get("best_per_task")
-    more: dict[str, Json] = {} if best is None else {"best_per_task": best}
     return (
         JobDraft(
             kind="mix",
@@ -28,13 +26,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             software=LIGHT,
             program=("-m", "agentc_backends.data.mix.job_mix"),
             view=view,
-            config={
-                "general_share": share,
-                "share_of": of,
-                "on_shortage": view.text("on_shortage"),
-                "seed": view.integer("seed"),
-                **more,
-            },
+            config=view.config_of(MixSettings),
             inputs=view.inputs,
             produces=SFT_DATASET.name,
             local=True,

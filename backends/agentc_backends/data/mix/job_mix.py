@@ -9,11 +9,11 @@ import math
 import random
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
+from agentc.kinds.models import MixSettings
 from agentc.program.artifact_files import ROWS_FILE, TRAJECTORIES_FILE
 from agentc.program.job import load_job, read_rows, write_rows
 from agentc_backends.data.chat.selection import best_of_tasks
@@ -22,7 +22,7 @@ from agentc_backends.data.chat.selection import best_of_tasks
 def main() -> int:
     """Exit 0 with rows.jsonl written; 1 with a message when the share cannot be had."""
     job = load_job()
-    rules = job.config.read_as(ShareRules)
+    rules = job.config.read_as(MixSettings)
     job.config.assert_all_read()
     agent = [_rows(folder) for folder in job.inputs("agent")]
     general = [_rows(folder) for folder in job.inputs("general")]
@@ -59,18 +59,7 @@ class MixError(ValueError):
     """The rows do not allow the share that is asked for; the message says what would."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareRules:
-    """MIX_FIELDS of `agentc.kinds.models`, by the same names."""
-
-    general_share: float
-    share_of: Literal["total", "agent"]
-    on_shortage: Literal["error", "repeat", "fewer"]
-    seed: int
-    best_per_task: int | None = None
-
-
-def general_rows(agent: int, rules: ShareRules) -> int:
+def general_rows(agent: int, rules: MixSettings) -> int:
     """How many general rows stand beside so many agent rows, rounded to the nearest (halves up).
 
     A share s of the total is g / (a + g) = s, so g = a s / (1 - s); a share of the agent rows is
@@ -85,7 +74,7 @@ def general_rows(agent: int, rules: ShareRules) -> int:
 
 
 def mix(
-    agent: Sequence[Sequence[Row]], general: Sequence[Sequence[Row]], rules: ShareRules
+    agent: Sequence[Sequence[Row]], general: Sequence[Sequence[Row]], rules: MixSettings
 ) -> tuple[list[Kept], dict[str, Any]]:
     """All agent rows, or the best of each task, then the drawn general ones in the order of their
     inputs; and the facts.
@@ -119,7 +108,7 @@ def mix(
     return ours + drawn, facts
 
 
-def _best(rows: list[Kept], rules: ShareRules) -> list[Kept]:
+def _best(rows: list[Kept], rules: MixSettings) -> list[Kept]:
     return rows if rules.best_per_task is None else best_of_tasks(rows, rules.best_per_task)
 
 
@@ -143,7 +132,7 @@ def _gathered(inputs: Sequence[Sequence[Row]], letter: str) -> tuple[list[Kept],
     return kept, left_out
 
 
-def _draw(pool: list[Kept], wanted: int, agent: int, rules: ShareRules) -> list[Kept]:
+def _draw(pool: list[Kept], wanted: int, agent: int, rules: MixSettings) -> list[Kept]:
     """`wanted` rows of the pool, each use of a row before the next use of any."""
     if wanted > len(pool):
         if rules.on_shortage == "fewer":

@@ -8,6 +8,7 @@ from dataclasses import replace
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
 from agentc.kinds.field import Json
+from agentc.kinds.models import NewEncoder, NewModel, NewTextEncoder
 from agentc.program.artifact_files import SCORED_FILE
 from agentc_backends.data.models.sources import REMOTE_CODE, from_directory, from_hub
 from agentc_backends.software import TORCH, VISION
@@ -45,8 +46,7 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
             f"{kv_heads} key/value heads do not divide {heads} heads",
             fix=f"set kv_heads to a divisor of {heads}",
         )
-    initialisation = view.text("initialisation")
-    if initialisation == "induction":
+    if view.text("initialisation") == "induction":
         layers = view.integer("layers")
         if layers < 2 or heads % 2 or kv_heads != heads or (hidden // heads) % 4:
             view.refuse(
@@ -57,19 +57,10 @@ def _lower_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ..
                 "initialisation: random",
             )
     config: dict[str, Json] = {
-        "initialisation": initialisation,
-        "architecture": view.text("architecture"),
-        "hidden_size": hidden,
-        "layers": view.integer("layers"),
-        "heads": heads,
+        **view.config_of(NewModel),
         "kv_heads": kv_heads,
         "intermediate_size": _or(view.get("intermediate_size"), 2 * hidden),
-        "context": view.integer("context"),
-        "vocab_size": view.integer("vocab_size"),
-        "tie_embeddings": view.flag("tie_embeddings"),
-        "rope_theta": view.number("rope_theta"),
         "chat_format": chat_format,
-        "seed": view.integer("seed"),
     }
     return (_draft("model", "scratch", view, config, _SCRATCH_VERSION),)
 
@@ -151,11 +142,8 @@ PATH = StageBackend(
 )
 
 
-_ENCODER_SIZES = ("width", "layers", "heads", "patch_size", "image_size", "features", "seed")
-
-
 def _lower_encoder_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    config: dict[str, Json] = {name: view.integer(name) for name in _ENCODER_SIZES}
+    config = view.config_of(NewEncoder)
     if view.integer("width") % view.integer("heads"):
         view.refuse(
             "heads",
@@ -213,11 +201,8 @@ ENCODER_PATH = StageBackend(
 )
 
 
-_TEXT_ENCODER_SIZES = ("hidden_size", "layers", "heads", "context", "vocab_size", "seed")
-
-
 def _lower_text_encoder_scratch(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-    config: dict[str, Json] = {name: view.integer(name) for name in _TEXT_ENCODER_SIZES}
+    config = view.config_of(NewTextEncoder)
     if view.integer("hidden_size") % view.integer("heads"):
         view.refuse(
             "heads",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from agentc.kinds.models import NewEncoder, NewModel, NewTextEncoder
 from agentc.program.job import Job, load_job
 from agentc_backends.data.chat.formats import FormatError, format_named, line_end_tokens
 from agentc_backends.data.models.checkpoint import (
@@ -43,34 +44,33 @@ def create_model(job: Job) -> None:
     import torch
     import transformers
 
-    config = job.config
-    chat = format_named(config["chat_format"])
-    context: int = config["context"]
+    new = job.config.read_as(NewModel)
+    job.config.assert_all_read()
+    chat = format_named(new.chat_format)
     texts = corpus_texts(chat, corpus_messages(job.inputs("corpus")))
     if not texts:
         raise CheckpointError("the corpus has no text to train a tokenizer on")
     job.progress(0, 2, "parts")
-    tokenizer = train_tokenizer(chat, texts, config["vocab_size"], context)
+    tokenizer = train_tokenizer(chat, texts, new.vocab_size, new.context)
     job.progress(1, 2, "parts")
     settings = {
         "vocab_size": len(tokenizer),
-        "hidden_size": config["hidden_size"],
-        "intermediate_size": config["intermediate_size"],
-        "num_hidden_layers": config["layers"],
-        "num_attention_heads": config["heads"],
-        "num_key_value_heads": config["kv_heads"],
-        "max_position_embeddings": context,
-        "tie_word_embeddings": config["tie_embeddings"],
-        "rope_parameters": {"rope_type": "default", "rope_theta": config["rope_theta"]},
+        "hidden_size": new.hidden_size,
+        "intermediate_size": new.intermediate_size,
+        "num_hidden_layers": new.layers,
+        "num_attention_heads": new.heads,
+        "num_key_value_heads": new.kv_heads,
+        "max_position_embeddings": new.context,
+        "tie_word_embeddings": new.tie_embeddings,
+        "rope_parameters": {"rope_type": "default", "rope_theta": new.rope_theta},
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
     }
-    transformers.set_seed(config["seed"])
-    model = _build(config["architecture"], settings)
-    if config["initialisation"] == "induction":
-        wire_induction(model, config["seed"])
-    config.assert_all_read()
+    transformers.set_seed(new.seed)
+    model = _build(new.architecture, settings)
+    if new.initialisation == "induction":
+        wire_induction(model, new.seed)
     own, ends = tokenizer.eos_token_id, line_end_tokens(tokenizer, chat)
     model.generation_config = transformers.GenerationConfig(
         do_sample=True,
@@ -105,20 +105,19 @@ def create_encoder(job: Job) -> None:
     from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
-    config = job.config
-    width: int = config["width"]
-    size: int = config["image_size"]
+    new = job.config.read_as(NewEncoder)
+    job.config.assert_all_read()
+    size = new.image_size
     settings = CLIPVisionConfig(
-        hidden_size=width,
-        intermediate_size=2 * width,
-        num_hidden_layers=config["layers"],
-        num_attention_heads=config["heads"],
-        patch_size=config["patch_size"],
+        hidden_size=new.width,
+        intermediate_size=2 * new.width,
+        num_hidden_layers=new.layers,
+        num_attention_heads=new.heads,
+        patch_size=new.patch_size,
         image_size=size,
-        projection_dim=config["features"],
+        projection_dim=new.features,
     )
-    transformers.set_seed(config["seed"])
-    config.assert_all_read()
+    transformers.set_seed(new.seed)
     model = CLIPVisionModelWithProjection(settings)
     model.save_pretrained(str(job.out))
     preparing = CLIPImageProcessorPil(
@@ -134,29 +133,27 @@ def create_text_encoder(job: Job) -> None:
     import transformers
     from transformers import RobertaConfig, RobertaModel
 
-    config = job.config
-    context: int = config["context"]
-    width: int = config["hidden_size"]
+    new = job.config.read_as(NewTextEncoder)
+    job.config.assert_all_read()
     conversations = corpus_messages(job.inputs("corpus"))
     texts = sorted(str(each["content"]) for messages in conversations for each in messages)
     if not any(texts):
         raise CheckpointError("the corpus has no text to train a tokenizer on")
-    tokenizer = train_encoder_tokenizer(texts, config["vocab_size"], context)
+    tokenizer = train_encoder_tokenizer(texts, new.vocab_size, new.context)
     settings = RobertaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=width,
-        intermediate_size=4 * width,
-        num_hidden_layers=config["layers"],
-        num_attention_heads=config["heads"],
+        hidden_size=new.hidden_size,
+        intermediate_size=4 * new.hidden_size,
+        num_hidden_layers=new.layers,
+        num_attention_heads=new.heads,
         # Its first position has the number behind the padding's.
-        max_position_embeddings=context + 2,
+        max_position_embeddings=new.context + 2,
         type_vocab_size=1,
         pad_token_id=1,
         bos_token_id=0,
         eos_token_id=2,
     )
-    transformers.set_seed(config["seed"])
-    config.assert_all_read()
+    transformers.set_seed(new.seed)
     model = RobertaModel(settings)
     model.save_pretrained(str(job.out))
     tokenizer.save_pretrained(str(job.out))

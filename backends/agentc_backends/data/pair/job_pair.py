@@ -20,7 +20,6 @@ def main() -> int:
     empty result is wanted."""
     job = load_job()
     rules = job.config.read_as(PairRules)
-    on_empty = job.config.get("on_empty", "error")
     job.config.assert_all_read()
     expert = [_rows(folder) for folder in job.inputs("expert")]
     explored = [_rows(folder) for folder in job.inputs("rollouts")]
@@ -46,7 +45,7 @@ def main() -> int:
                 "a data set, `task_ids` says how its records name their tasks",
                 file=sys.stderr,
             )
-        if on_empty == "error":
+        if rules.on_empty == "error":
             return 1
     if counts.forgotten:
         job.warn(

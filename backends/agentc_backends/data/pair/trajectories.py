@@ -7,7 +7,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
+
+from agentc.kinds.interaction import PairSettings
 
 
 class PairError(ValueError):
@@ -15,22 +17,8 @@ class PairError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairRules:
-    """PAIR_FIELDS of `agentc.kinds.interaction`, by the same names."""
-
-    margin: float
-    on_tie: Literal["drop", "error"]
-    on_null: Literal["drop", "zero", "error"]
-    directions: Literal["both", "lose_only"]
-    max_extra_rounds: int | None
-    prompt_from: Literal["winner", "expert", "explorer"]
-    sources: Literal["expert", "self", "expert_and_self"]
-    max_per_task: int | None
-    seed: int
-    contrast: Literal["trajectory", "step", "rest"] = "trajectory"
-    margin_is: Literal["above", "at_least"] = "above"
-    chosen_at_least: float | None = None
-    chosen: Literal["any", "best"] = "any"
+class PairRules(PairSettings):
+    """What makes a pair."""
 
     def is_tie(self, difference: float) -> bool:
         """Whether two rewards so far apart make no pair. Floats are compared as they are, as in

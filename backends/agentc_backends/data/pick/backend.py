@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import CHECKPOINT
+from agentc.kinds.reinforcement import CheckpointSettings
 from agentc_backends.software import LIGHT
 
 
@@ -17,7 +18,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             software=LIGHT,
             program=("-m", "agentc_backends.data.pick.job_pick"),
             view=view,
-            config={"at": view.get("at")},
+            config=view.config_of(CheckpointSettings),
             inputs=view.inputs,
             produces=CHECKPOINT.name,
         ),

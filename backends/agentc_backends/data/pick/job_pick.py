@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from agentc.kinds.reinforcement import CheckpointSettings
 from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
 from agentc.program.job import load_job
 
@@ -21,7 +22,7 @@ def main() -> int:
     """Exit 0 with the policy written, 1 where the run did not keep it."""
     job = load_job()
     run = job.input("run")
-    at: int | None = job.config["at"]
+    at = job.config.read_as(CheckpointSettings).at
     job.config.assert_all_read()
     told = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
     folder = run

@@ -12,28 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from agentc.program.artifact_files import PAIRS_FILE, TURNS_FILE
 from agentc.program.job import each_row, load_job, write_rows
+from agentc_backends.data.ranked.settings import RankedRules
 
 Row: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedRules:
-    """The settings of `pair.ranked`, by the same names (`backend.py`)."""
-
-    ranking: Literal["advantage", "random"]
-    draw: Literal["halves", "best_worst"]
-    pairs_per_turn: int
-    replacement: bool
-    dedup: bool
-    order: Literal["hash", "published"]
-    margin: float
-    seed: int
-    length_ratio: float | None = None
-    keep: Literal["distinct", "all"] = "distinct"
 
 
 @dataclass(slots=True)
@@ -271,7 +256,6 @@ def main() -> int:
     empty result is wanted."""
     job = load_job()
     rules = job.config.read_as(RankedRules)
-    on_empty = job.config.get("on_empty", "error")
     job.config.assert_all_read()
     # One at a time: their candidates' tokens are many times what is kept of them.
     turns = (row for folder in job.inputs("turns") for row in each_row(folder / TURNS_FILE))
@@ -285,7 +269,7 @@ def main() -> int:
             "Sample more of them, at a higher temperature. The counts stand above.",
             file=sys.stderr,
         )
-        if on_empty == "error":
+        if rules.on_empty == "error":
             return 1
     elif len(pairs) < _MANY * counts.drawn:
         job.warn(
