@@ -59,7 +59,7 @@ class EvaluateSettings(Measures, RolloutSettings):
 
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
 class BenchmarkDecode:
     """How replies are sampled, where the stage says it."""
 
@@ -69,7 +69,23 @@ class BenchmarkDecode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkSettings:
+class BenchmarkRun:
+    """What an evaluator is run with, whichever it is."""
+
+    metric: str | None = setting(
+        "Which of the evaluator's measures of a sample is the score; null: the only one that "
+        "there is.", None)
+    limit: int | None = setting(
+        "Only the first so many samples of each task; null: all.", None, minimum=1)
+    success_at: float | None = setting(
+        "Score from which a sample is a success; null: only scores are told.", None)
+    seed: int = setting(
+        "The evaluator's seed: of its examples, and of requests where it sends one.", 0, seed=True)
+    network: bool = setting("Whether it may use the network.", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkSettings(BenchmarkRun):
     """Settings of `benchmark`."""
 
     tasks: tuple[str, ...] = setting(
@@ -78,22 +94,12 @@ class BenchmarkSettings:
     sources: tuple[str, ...] = setting(
         "Further files of text that these read, relative to the spec: data, Python. They are "
         "found under the same names in the folder that the evaluator is started in.", ())
-    metric: str | None = setting(
-        "Which of the evaluator's measures of a sample is the score; null: the only one that "
-        "there is.", None)
-    limit: int | None = setting(
-        "Only the first so many samples of each task; null: all.", None, minimum=1)
     decode: BenchmarkDecode = setting(
         "How replies are sampled, where the stage and not the task says it.", BenchmarkDecode())
-    success_at: float | None = setting(
-        "Score from which a sample is a success; null: only scores are told.", None)
     range: tuple[float, ...] = setting(
         "The lowest and the highest score that a sample can get; intervals and claims rest on "
         "it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
-    seed: int = setting(
-        "The evaluator's seed: of its examples, and of requests where it sends one.", 0, seed=True)
     concurrency: int = setting("Requests in flight.", 8, minimum=1, identity="placement")
-    network: bool = setting("Whether it may use the network.", False)
     confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
 
 
@@ -120,7 +126,7 @@ class CompareSettings:
     confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
     wins: bool = setting(
         "Add to each evaluation its win rate: the share of tasks on which its reward is above "
-        "the baseline's, a tie counted as a half.", False)
+        "the baseline's, a tie counted as a half.", False, later=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

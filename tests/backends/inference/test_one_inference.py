@@ -83,7 +83,7 @@ def test_table_claims_and_sweep_say_one_thing(name: str, tmp_path: Path) -> None
     before, after = map(metrics, DATA[name])
     rows = [("before", before), ("after", after)]
     table = compare(rows, rows[0], 0.95)["rows"][1]["difference"]
-    [judged] = judge_all([claim()], dict(rows), VerdictRules(0.95, 0.8), None)
+    [judged] = judge_all([claim()], dict(rows), VerdictRules(confidence=0.95, power=0.8), None)
     [sweep] = sweep_tables(*collected(tmp_path, {"before": {0: before}, "after": {0: after}}))
     swept = next(row["difference"] for row in sweep["rows"] if row["stage"] == "after")
     assert {k: table[k] for k in SHOWN} == {k: judged["observed"][k] for k in SHOWN}
@@ -104,7 +104,7 @@ def test_several_seeds_are_pooled_in_one_way(tmp_path: Path) -> None:
     swept = next(row["difference"] for row in sweep["rows"] if row["stage"] == "after")
     named = {f"{stage}{n}": m for stage, by in runs.items() for n, m in by.items()}
     said = claim(runs=[[f"after{n}", f"before{n}"] for n in range(3)])
-    [judged] = judge_all([said], named, VerdictRules(0.95, 0.8), None)
+    [judged] = judge_all([said], named, VerdictRules(confidence=0.95, power=0.8), None)
     assert {k: swept[k] for k in SHOWN} == {k: judged["observed"][k] for k in SHOWN}
     assert swept["runs"] == 3
     assert (swept["p_value"] < 0.05) == (not swept["low"] <= 0 <= swept["high"])

@@ -24,7 +24,7 @@ def pooled(table: list[list[float]]) -> Pooled:
 
 
 def judge(said: dict[str, Any], measured: dict[str, Any]) -> Any:
-    return judge_all([said], measured, VerdictRules(0.95, 0.8), None)[0]
+    return judge_all([said], measured, VerdictRules(confidence=0.95, power=0.8), None)[0]
 
 
 def test_components_of_a_table_by_hand() -> None:

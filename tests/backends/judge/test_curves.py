@@ -15,7 +15,7 @@ from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
 
-RULES = VerdictRules(0.95, 0.8)
+RULES = VerdictRules(confidence=0.95, power=0.8)
 
 
 def claim(**changes: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from agentc_backends.results.judge.rules import VerdictRules
 from agentc_backends.results.judge.verdicts import judge_all
 
 SPECS = Path(__file__).parents[3] / "specs"
-RULES = VerdictRules(0.95, 0.8)
+RULES = VerdictRules(confidence=0.95, power=0.8)
 WITH_CURVES = sorted(
     str(path.relative_to(SPECS)) for path in SPECS.rglob("*.yaml") if "reach:" in path.read_text()
 )

@@ -65,7 +65,9 @@ def claim(name: str, **changes: Any) -> dict[str, Any]:
 
 def page(store: Any, experiment: dict[str, Any], *claims: dict[str, Any], scale: Any = None) -> str:
     tasks = {str(n): {"success": float(n < 40), "attempts": 1} for n in range(100)}
-    judged = judge_all(claims, {"here": {"tasks": tasks}}, VerdictRules(0.95, 0.8), scale)
+    judged = judge_all(
+        claims, {"here": {"tasks": tasks}}, VerdictRules(confidence=0.95, power=0.8), scale
+    )
     document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": scale}
     store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(store.inputs, experiment["rounds"])
@@ -119,7 +121,9 @@ def test_a_reduced_scale_is_said(
 def test_a_claim_without_scores_is_shown(example_store: Any, experiment: dict[str, Any]) -> None:
     none = claim("main", difference_from="here", relation="above", value=0.0, n=None)
     lost = {"a": {"success": None, "attempts": 0}}
-    [judged] = judge_all([none], {"here": {"tasks": lost}}, VerdictRules(0.95, 0.8), None)
+    [judged] = judge_all(
+        [none], {"here": {"tasks": lost}}, VerdictRules(confidence=0.95, power=0.8), None
+    )
     document = {"claims": [judged], "confidence": 0.95, "power": 0.8, "scale": None}
     example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(example_store.inputs, experiment["rounds"])
@@ -168,7 +172,9 @@ def test_a_bound_and_an_open_end_are_shown_as_such(
         claim("share", **common, relation="below", value=0.5, difference_from="slow"),
         claim("alone", **common, relation="above", value=500, stage="slow"),
     ]
-    judged = judge_all(claims, {"here": run(4), "slow": run(20)}, VerdictRules(0.95, 0.8), None)
+    judged = judge_all(
+        claims, {"here": run(4), "slow": run(20)}, VerdictRules(confidence=0.95, power=0.8), None
+    )
     document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": None}
     example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(example_store.inputs, experiment["rounds"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentc.kinds.evaluation import BenchmarkDecode, BenchmarkRun
 from agentc.program.artifact_files import SCORES_FILE
 from agentc.program.child import die_with_parent
 from agentc.program.job import Job, load_job, write_json, write_rows
@@ -145,20 +146,29 @@ class ModelServer:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorRules(BenchmarkRun, BenchmarkDecode):
+    """What the programs of all evaluators read. `tasks` by their names or files; `files` of the
+    user's, each with its path in the folder that the evaluator starts in."""
+
+    tasks: tuple[str, ...]
+    files: tuple[Mapping[str, str], ...] = ()
+
+
 def run_command(
     job: Job,
+    rules: EvaluatorRules,
     words: Sequence[str],
     server: ModelServer,
     variables: Mapping[str, str | None],
     *,
-    network: bool,
     blank: Sequence[str] = (),
 ) -> None:
     """Start it in a folder that holds the stage's files and nothing else, but for `blank` ones that
     are empty where the stage has none. A variable that is None is taken away. Raises EvaluatorError
     where it does not end with 0."""
     empty = [{"path": name, "text": ""} for name in blank]
-    folder = write_files(job.work / "files", [*empty, *job.config["files"]])
+    folder = write_files(job.work / "files", [*empty, *rules.files])
     told = {name: value for name, value in os.environ.items() if name not in variables}
     told |= {name: value for name, value in variables.items() if value is not None}
     told["OPENAI_API_KEY"] = server.token or "none"
@@ -168,7 +178,7 @@ def run_command(
     # A proxy of the site is for what is outside.
     host = urlsplit(server.url).hostname or ""
     told["NO_PROXY"] = told["no_proxy"] = ",".join(filter(None, (told.get("NO_PROXY"), host)))
-    if not network:
+    if not rules.network:
         told |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1"}
     me = os.getpid()
     status = subprocess.call(
@@ -182,7 +192,9 @@ def run_command(
         ended = f"exit status {status}" if status > 0 else signal.Signals(-status).name
         name = words[words.index("-m") + 1]
         offline = (
-            "" if network else "; it was offline, `network: true` lets it fetch tasks and data"
+            ""
+            if rules.network
+            else "; it was offline, `network: true` lets it fetch tasks and data"
         )
         raise EvaluatorError(f"{name} ended with {ended}, its last words are above{offline}")
 
@@ -190,7 +202,7 @@ def run_command(
 def run_evaluator(name: str, evaluate: Callable[[Job], EvaluatorResult]) -> int:
     """The whole program of an evaluator's job: exit 0 with the scores written, 1 with a message."""
     job = load_job()
-    success_at = job.config["success_at"]
+    success_at = job.config.read_as(BenchmarkRun).success_at
     try:
         write_evaluation(job, evaluate(job), success_at)
     except EvaluatorError as error:

@@ -16,7 +16,9 @@ from agentc.backend_api import (
     StageView,
 )
 from agentc.kinds.artifacts import METRICS, TASK_SCORES
-from agentc.kinds.field import Field, Json
+from agentc.kinds.evaluation import BenchmarkDecode, BenchmarkRun
+from agentc.kinds.field import Json
+from agentc.kinds.settings import fields_of
 from agentc_backends.software import LIGHT
 from agentc_backends.user_files.files import (
     file_entries,
@@ -34,8 +36,9 @@ _FILES = frozenset({".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalEvaluator:
     """What one evaluator has of its own. `file_of` says which file of the user's a task is in, None
-    where it is a name that the evaluator knows, and `form` how such files are; `own` reads the
-    backend's options, with the server and the texts of the files at hand."""
+    where it is a name that the evaluator knows, and `form` how such files are. `options` are the
+    backend's own settings; `own` checks them, given the server and the texts of the files, and
+    returns what else the program reads."""
 
     id: str
     version: int
@@ -43,6 +46,7 @@ class ExternalEvaluator:
     program: str
     file_of: Callable[[str], str | None]
     form: str
+    options: type
     own: Callable[[StageView, LeaseDraft, Mapping[str, str]], dict[str, Json]]
 
 
@@ -51,7 +55,6 @@ def benchmark_backend(
     *,
     doc: str,
     capabilities: frozenset[str],
-    options: tuple[Field, ...],
 ) -> StageBackend:
     """The backend by which stages of kind `benchmark` have an evaluator run."""
 
@@ -66,7 +69,7 @@ def benchmark_backend(
         software=evaluator.software,
         lower=lower,
         capabilities=capabilities,
-        options=options,
+        options=fields_of(evaluator.options),
     )
 
 
@@ -91,13 +94,9 @@ def benchmark_jobs(
     config: dict[str, Json] = {
         "tasks": [_placed(task, file) for task, file in by_task.items()],
         "files": file_entries(files),
-        "metric": own.get("metric"),
-        "limit": own.get("limit"),
-        "temperature": own.get("decode.temperature"),
-        "max_tokens": own.get("decode.max_tokens"),
-        "success_at": own.get("success_at"),
-        "seed": own.integer("seed"),
-        "network": network,
+        **own.config_of(BenchmarkRun),
+        **own.config_of(BenchmarkDecode, at="decode"),
+        **own.config_of(evaluator.options),
         **evaluator.own(own, server, files),
     }
     scoring = JobDraft(

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentc.backend_api import LeaseDraft, StageView
-from agentc.kinds.field import Field, Json, integer, string
+from agentc.kinds.field import Json
 from agentc_backends.evaluators.common.lowering import ExternalEvaluator, benchmark_backend
+from agentc_backends.evaluators.inspect_ai.settings import InspectOptions
 from agentc_backends.software import INSPECT
-
-OPTIONS: tuple[Field, ...] = (
-    Field(
-        name="params",
-        schema={"type": "object"},
-        doc="Values that the tasks' functions take, by their names; one that no task takes fails "
-        "the stage.",
-        default={},
-    ),
-    integer("epochs", "How often each sample is asked, each time with a seed of its own (the "
-            "stage's, the next one, ...); in place of what the task says.", 1, minimum=1),
-    string("system", "A system message before all others; null: as the task says.", nullable=True,
-           blank=True),
-)  # fmt: skip
 
 
 def task_file(task: str) -> str | None:
@@ -31,11 +18,7 @@ def task_file(task: str) -> str | None:
 
 
 def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[str, Json]:
-    return {
-        "params": view.get("params"),
-        "epochs": view.integer("epochs"),
-        "system": view.get("system"),
-    }
+    return {}
 
 
 _EVALUATOR = ExternalEvaluator(
@@ -45,6 +28,7 @@ _EVALUATOR = ExternalEvaluator(
     program="agentc_backends.evaluators.inspect_ai.job_inspect",
     file_of=task_file,
     form="Python, `sums.py` or `sums.py@task`",
+    options=InspectOptions,
     own=_own,
 )
 
@@ -53,5 +37,4 @@ BACKEND = benchmark_backend(
     doc="UK AISI's inspect, unmodified: tasks of Python files of one's own, or of packages by "
     "name.",
     capabilities=frozenset({"chat"}),
-    options=OPTIONS,
 )

@@ -12,22 +12,22 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agentc.program.job import Job, write_json
 from agentc_backends.evaluators.common.evaluator import (
     EvaluatorResult,
+    EvaluatorRules,
     ModelServer,
     run_command,
     run_evaluator,
 )
 from agentc_backends.evaluators.inspect_ai.logs import evaluation_of_logs, read_log
+from agentc_backends.evaluators.inspect_ai.settings import InspectOptions
 
 
 def evaluate(job: Job) -> EvaluatorResult:
     """Run it and read its logs, which stay in `samples/ATTEMPT/` of the artifact."""
     rules = job.config.read_as(InspectRules)
-    metric, network, _ = job.config["metric"], job.config["network"], job.config["files"]
     job.config.assert_all_read()
     out, own, params = job.out / "samples", job.work / "inspect", job.work / "params.json"
     shutil.rmtree(out, ignore_errors=True)
@@ -40,9 +40,9 @@ def evaluate(job: Job) -> EvaluatorResult:
         place = out / str(attempt)
         words = inspect_command(rules, server, job.placement["concurrency"], attempt, place, params)
         # It would read a file `.env` of any folder above, which is no part of the stage.
-        run_command(job, words, server, variables, network=network, blank=[".env"])
+        run_command(job, rules, words, server, variables, blank=[".env"])
         attempts.append([read_log(path) for path in sorted(place.glob("*.eval"))])
-    return evaluation_of_logs(attempts, rules.params, metric)
+    return evaluation_of_logs(attempts, rules.params, rules.metric)
 
 
 _SERVICE = "leased"
@@ -52,17 +52,8 @@ _RETRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InspectRules:
-    """What a stage says of an evaluation by inspect; the names are those of its config."""
-
-    tasks: list[str]
-    params: dict[str, Any]
-    epochs: int
-    system: str | None
-    limit: int | None
-    temperature: float | None
-    max_tokens: int | None
-    seed: int
+class InspectRules(EvaluatorRules, InspectOptions):
+    """What a stage says of an evaluation by inspect."""
 
 
 def inspect_command(

@@ -6,23 +6,14 @@ import re
 from collections.abc import Mapping
 
 from agentc.backend_api import LeaseDraft, StageView
-from agentc.kinds.field import Field, Json, choice, integer, string
+from agentc.kinds.field import Json
 from agentc_backends.evaluators.common.lowering import ExternalEvaluator, benchmark_backend
+from agentc_backends.evaluators.lm_eval.settings import LmEvalOptions
 from agentc_backends.software import LM_EVAL
 
 _SCORING = frozenset({"completions", "scoring"})
 _COMPARES = re.compile(r"^output_type: *['\"]?(loglikelihood|multiple_choice)", re.MULTILINE)
 """In a task of the user's own; what lm-eval's own tasks are, only lm-eval knows."""
-
-OPTIONS: tuple[Field, ...] = (
-    choice("api", "How the model is asked. `chat`: by messages, for tasks that have it generate "
-           "(`generate_until`). `completions`: by plain prompts, for those too that compare "
-           "likelihoods of answers; a server has to score given tokens for it.",
-           ("chat", "completions"), "chat"),
-    integer("few_shot", "Solved examples before each question; null: as the task says.", None,
-            minimum=0, nullable=True),
-    string("system", "A system message; null: as the task says.", nullable=True, blank=True),
-)  # fmt: skip
 
 
 def task_file(task: str) -> str | None:
@@ -47,13 +38,8 @@ def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[
             fix="set api: chat for tasks that generate, or name a server that loads the model "
             "itself: `backend: vllm` or `transformers`",
         )
-    return {
-        "api": api,
-        "few_shot": view.get("few_shot"),
-        "system": view.get("system"),
-        # Longer prompts are cut by lm-eval, as its own length would have it otherwise.
-        "max_model_len": server.identity.get("max_model_len"),
-    }
+    # Longer prompts are cut by lm-eval, as its own length would have it otherwise.
+    return {"max_model_len": server.identity.get("max_model_len")}
 
 
 _EVALUATOR = ExternalEvaluator(
@@ -63,6 +49,7 @@ _EVALUATOR = ExternalEvaluator(
     program="agentc_backends.evaluators.lm_eval.job_lm_eval",
     file_of=task_file,
     form="YAML, `sums.yaml`",
+    options=LmEvalOptions,
     own=_own,
 )
 
@@ -70,5 +57,4 @@ BACKEND = benchmark_backend(
     _EVALUATOR,
     doc="EleutherAI's lm-eval, unmodified: its own tasks by name, or YAML files of one's own.",
     capabilities=frozenset({"generate_until", "loglikelihood", "multiple_choice"}),
-    options=OPTIONS,
 )

@@ -13,12 +13,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agentc.program.job import Job, each_row, read_json
 from agentc_backends.evaluators.common.evaluator import (
     EvaluatorError,
     EvaluatorResult,
+    EvaluatorRules,
     ModelServer,
     ScoredSample,
     metric_of_tasks,
@@ -26,38 +27,30 @@ from agentc_backends.evaluators.common.evaluator import (
     run_evaluator,
     score_of,
 )
+from agentc_backends.evaluators.lm_eval.settings import LmEvalOptions
 
 
 def evaluate(job: Job) -> EvaluatorResult:
     """Run it and read its samples, which stay in `samples/` of the artifact."""
     rules = job.config.read_as(LmEvalRules)
-    metric, network, _ = job.config["metric"], job.config["network"], job.config["files"]
     job.config.assert_all_read()
     out = job.out / "samples"
     shutil.rmtree(out, ignore_errors=True)
     server = ModelServer.of(job)
     words = lm_eval_command(rules, server, job.placement["concurrency"], out)
     try:
-        run_command(job, words, server, {}, network=network)
+        run_command(job, rules, words, server, {})
     except EvaluatorError as error:
         hint = "; tasks that compare likelihoods need `options: {api: completions}`"
         raise EvaluatorError(f"{error}{hint if rules.api == 'chat' else ''}") from None
-    return read_results(out, metric)
+    return read_results(out, rules.metric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LmEvalRules:
-    """What a stage says of an evaluation by lm-eval; the names are those of its config."""
+class LmEvalRules(EvaluatorRules, LmEvalOptions):
+    """What a stage says of an evaluation by lm-eval; `max_model_len` is its server's."""
 
-    tasks: list[str]
-    api: Literal["chat", "completions"]
-    few_shot: int | None
-    system: str | None
-    limit: int | None
-    temperature: float | None
-    max_tokens: int | None
     max_model_len: int | None
-    seed: int
 
 
 def lm_eval_command(

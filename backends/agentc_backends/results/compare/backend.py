@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import COMPARISON
+from agentc.kinds.evaluation import CompareSettings
 from agentc.kinds.field import Json
 from agentc_backends.software import LIGHT
 
@@ -15,14 +16,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     baseline = context.input_names(stage, "baseline")
     names: list[Json] = list(compared)
     baseline_name = baseline[0] if baseline else compared[0]
-    config: dict[str, Json] = {
-        "names": names,
-        "baseline_name": baseline_name,
-        "confidence": view.number("confidence"),
-    }
-    # At its default it stands in no plan, as before there was such a setting.
-    if view.flag("wins"):
-        config["wins"] = True
+    facts: dict[str, Json] = {"names": names, "baseline_name": baseline_name}
     inputs = {role: stage.inputs[role] for role in ("of", "baseline") if stage.inputs.get(role)}
     return (
         JobDraft(
@@ -32,11 +26,11 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             software=LIGHT,
             program=("-m", "agentc_backends.results.compare.job_compare"),
             view=view,
-            config=config,
+            config={**facts, **view.config_of(CompareSettings)},
             inputs=inputs,
             produces=COMPARISON.name,
             local=True,
-            extra_identity={"names": names, "baseline_name": baseline_name},
+            extra_identity=facts,
         ),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from agentc.kinds.evaluation import CompareSettings
 from agentc.program.artifact_files import COMPARISON_FILE
 from agentc.program.job import load_job, write_json
 from agentc.runtime.health import is_unmoved
@@ -15,9 +16,8 @@ def main() -> int:
     """Exit 0 with comparison.json written; 1 with a message when tasks differ."""
     job = load_job()
     config = job.config
-    confidence = config["confidence"]
+    settings = config.read_as(CompareSettings)
     names, baseline_name = config["names"], config["baseline_name"]
-    wins = config.get("wins", False)
     config.assert_all_read()
     rows = list(zip(names, map(read_metrics, job.inputs("of")), strict=True))
     others = job.inputs("baseline")
@@ -29,9 +29,9 @@ def main() -> int:
     of_revisions = "length_range" in baseline[1]
     try:
         if of_revisions:
-            comparison = compare_revisions(rows, baseline, confidence)
+            comparison = compare_revisions(rows, baseline, settings.confidence)
         else:
-            comparison = compare(rows, baseline, confidence, wins=wins)
+            comparison = compare(rows, baseline, settings.confidence, wins=settings.wins)
     except ComparisonError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import VERDICTS
+from agentc.kinds.evaluation import JudgeSettings
 from agentc.kinds.field import Json
 from agentc_backends.software import LIGHT
 
@@ -38,8 +39,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
                 "claims": claims,
                 "stages": judged,
                 "scale": reduced,
-                "confidence": view.number("confidence"),
-                "power": view.number("power"),
+                **view.config_of(JudgeSettings),
             },
             inputs=dict(stage.inputs),
             produces=VERDICTS.name,

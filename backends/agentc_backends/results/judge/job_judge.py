@@ -17,7 +17,7 @@ def main() -> int:
     job = load_job()
     config = job.config
     claims, scale = config["claims"], config["scale"]
-    rules = VerdictRules(confidence=config["confidence"], power=config["power"])
+    rules = config.read_as(VerdictRules)
     stages = config["stages"]
     config.assert_all_read()
     folders = zip(stages, job.inputs("of"), strict=True)

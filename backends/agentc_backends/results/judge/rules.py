@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
+from agentc.kinds.evaluation import JudgeSettings
 from agentc_backends.statistics.intervals import ReportedMean, t_quantile
 from agentc_backends.statistics.scores import Estimate, Pooled
 
@@ -20,12 +21,9 @@ NOT_REPRODUCED = "not reproduced"
 NOT_JUDGED = "not judged"
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictRules:
-    """`confidence` of the intervals; `power` with which a detectable difference is noticed."""
-
-    confidence: float
-    power: float
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRules(JudgeSettings):
+    """The settings, and what follows from them."""
 
     @property
     def one_sided(self) -> float:
