@@ -16,7 +16,7 @@ from agentc.kinds.artifacts import (
 from agentc.kinds.field import Role
 from agentc.kinds.kind import Kind
 from agentc.kinds.settings import fields_of
-from agentc.program.settings import setting
+from agentc.program.settings import only_with, only_with_input, setting
 
 
 # fmt: off
@@ -31,14 +31,50 @@ class LoraSettings:
         "Names of the adapted modules; all linear layers when empty.", ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSettings:
-    """What all trainers of rows have."""
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class RowLimits:
+    """How long a row may be."""
 
-    lr: float = setting("Peak learning rate.", above=0)
+    max_length: int = setting("Longest row in tokens, prompt included.", minimum=8)
+    truncation: Literal["error", "drop", "right"] = setting(
+        "What happens to a longer row: `error` fails the stage (rows that a policy played: see "
+        "max_dropped), `drop` leaves the row out, `right` cuts its end. Each is counted in the "
+        "artifact.", "error")
+    max_dropped: float = setting(
+        "Under `truncation: error`: the largest share of the rows, or pairs, that may be left "
+        "out because a policy played episodes longer than max_length; a larger share fails the "
+        "stage.", 0.1, minimum=0, maximum=1)
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class TrainingLength:
+    """How long training lasts, and what it saves."""
+
     epochs: float = setting("Passes over the data.", 1.0, above=0)
     max_steps: int | None = setting(
         "Stop after this many optimiser steps; null: by epochs.", None, minimum=1)
+    save_every: int | None = setting(
+        "Steps between resumable checkpoints; null: as often as costs a twentieth of the time.",
+        None, minimum=1, identity="placement")
+    save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = setting(
+        "Numeric type of the weights in the finished checkpoint; `auto`: the backend's own, "
+        "which its page names.", "auto")
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class EmptyInput:
+    """What happens where no row is left."""
+
+    on_empty: Literal["error", "keep_model"] = setting(
+        "Not one row is left to train on: `error` fails the stage, `keep_model` hands the model "
+        "on as it is, with a note in the artifact and the report.", "error", later=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings(RowLimits, TrainingLength, EmptyInput):
+    """What all trainers of rows have."""
+
+    lr: float = setting("Peak learning rate.", above=0)
     global_batch: int = setting(
         "Rows (or pairs) in one optimiser step, over all processes.", minimum=1)
     micro_batch: int | None = setting(
@@ -53,15 +89,6 @@ class TrainingSettings:
     adam_beta1: float = setting("First AdamW coefficient.", 0.9, minimum=0, below=1)
     adam_beta2: float = setting("Second AdamW coefficient.", 0.999, minimum=0, below=1)
     max_grad_norm: float = setting("Gradient clipping norm; 0 turns it off.", 1.0, minimum=0)
-    max_length: int = setting("Longest row in tokens, prompt included.", minimum=8)
-    truncation: Literal["error", "drop", "right"] = setting(
-        "What happens to a longer row: `error` fails the stage (rows that a policy played: see "
-        "max_dropped), `drop` leaves the row out, `right` cuts its end. Each is counted in the "
-        "artifact.", "error")
-    max_dropped: float = setting(
-        "Under `truncation: error`: the largest share of the rows, or pairs, that may be left "
-        "out because a policy played episodes longer than max_length; a larger share fails the "
-        "stage.", 0.1, minimum=0, maximum=1)
     dtype: Literal["float32", "bfloat16"] = setting(
         "Numeric type of the training computation.", "float32")
     gradient_checkpointing: bool = setting("Trade time for memory.", False, identity="placement")
@@ -76,24 +103,30 @@ class TrainingSettings:
     attention: Literal["auto", "eager", "sdpa", "flash"] = setting(
         "Implementation of attention; `auto` is `sdpa`, PyTorch's own. `flash` takes the "
         "package flash-attn.", "auto", identity="placement")
-    save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = setting(
-        "Numeric type of the weights in the finished checkpoint; `auto`: the backend's own, "
-        "which its page names.", "auto")
     seed: int = setting("Seed of shuffling and dropout.", 0, seed=True)
-    save_every: int | None = setting(
-        "Steps between resumable checkpoints; null: as often as costs a twentieth of the time.",
-        None, minimum=1, identity="placement")
     log_every: int = setting("Steps between progress lines.", 1, minimum=1, identity="metadata")
-    on_empty: Literal["error", "keep_model"] = setting(
-        "Not one row is left to train on: `error` fails the stage, `keep_model` hands the model "
-        "on as it is, with a note in the artifact and the report.", "error")
     lora: LoraSettings | None = setting(
         "Train low-rank adapters instead of all weights; merged into the checkpoint when done.",
         None)
 
 
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class RowChoice:
+    """Which rows are imitated."""
+
+    min_reward: float | None = setting(
+        "Leave out trajectories below this reward; null keeps all.", None)
+    keep_best: float | None = setting(
+        "Of what `min_reward` leaves, over all data inputs, keep this share of the "
+        "trajectories, rounded down, with the largest rewards; of equal ones the earlier "
+        "(filtered behaviour cloning). null: keep all.", None, above=0, maximum=1, later=True)
+    best_per_task: int | None = setting(
+        "Of each task (by its id, over all data inputs), keep so many trajectories with the "
+        "largest rewards; of equal ones the earlier. null: keep all.", None, minimum=1, later=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SftSettings(TrainingSettings):
+class SftSettings(TrainingSettings, RowChoice):
     """Settings of `sft`."""
 
     loss_on: Literal["all_replies", "after_prompt", "marked"] = setting(
@@ -101,20 +134,28 @@ class SftSettings(TrainingSettings):
         "replies inside the prompt (such as an acknowledging OK); `marked`, those after the "
         "prompt that the data do not mark `loss: false` (such as the bad part of a revision).",
         "all_replies")
-    min_reward: float | None = setting(
-        "Leave out trajectories below this reward; null keeps all.", None)
-    keep_best: float | None = setting(
-        "Of what `min_reward` leaves, over all data inputs, keep this share of the "
-        "trajectories, rounded down, with the largest rewards; of equal ones the earlier "
-        "(filtered behaviour cloning). null: keep all.", None, above=0, maximum=1)
-    best_per_task: int | None = setting(
-        "Of each task (by its id, over all data inputs), keep so many trajectories with the "
-        "largest rewards; of equal ones the earlier. null: keep all.", None, minimum=1)
     packing: bool = setting("Pack several rows into one sequence.", False)
 
 
+_WITH_LIKELIHOOD = only_with("nll_weight", because="no likelihood is added without `nll_weight`")
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class Likelihood:
+    """How the log-likelihood beside a preference loss is counted."""
+
+    nll_on: Literal["chosen", "whole"] = setting(
+        "Whose log-likelihood nll_weight adds: the `chosen` side's trained tokens, or the "
+        "`whole` chosen row's, prompt and observations included (SWEET-RL's command).", "chosen",
+        only_if=_WITH_LIKELIHOOD)
+    nll_reduction: Literal["auto", "token", "row"] = setting(
+        "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
+        "alike, of the means of its tokens; `auto`: as the backend has it, `token` with trl and "
+        "`row` with openrlhf.", "auto", only_if=_WITH_LIKELIHOOD)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DpoSettings(TrainingSettings):
+class DpoSettings(TrainingSettings, Likelihood):
     """Settings of `dpo`."""
 
     beta: float = setting("Strength of the KL constraint.", above=0)
@@ -123,13 +164,6 @@ class DpoSettings(TrainingSettings):
         "Assumed share of flipped labels (conservative DPO).", 0.0, minimum=0, maximum=0.5)
     nll_weight: float = setting(
         "Weight of the log-likelihood of the chosen side added to the loss.", 0.0, minimum=0)
-    nll_on: Literal["chosen", "whole"] = setting(
-        "Whose log-likelihood nll_weight adds: the `chosen` side's trained tokens, or the "
-        "`whole` chosen row's, prompt and observations included (SWEET-RL's command).", "chosen")
-    nll_reduction: Literal["auto", "token", "row"] = setting(
-        "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
-        "alike, of the means of its tokens; `auto`: as the backend has it, `token` with trl and "
-        "`row` with openrlhf.", "auto")
     mean_log_prob: bool = setting(
         "Divide log-probabilities by the number of trained tokens.", False)
     score_on: Literal["assistant", "completion"] = setting(
@@ -137,9 +171,13 @@ class DpoSettings(TrainingSettings):
         "prompt, observations included (what stock TRL and OpenRLHF do).", "assistant")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriticSettings(TrainingSettings):
-    """Settings of `critic`."""
+_LOG_RATIO = only_with(
+    "parameterisation", "log_ratio", because="a value head is no log-ratio")
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class CriticScore:
+    """How a critic scores trajectories."""
 
     beta: float | None = setting(
         "What a difference of scores is multiplied by in the loss. `bradley_terry` needs it; "
@@ -155,24 +193,44 @@ class CriticSettings(TrainingSettings):
     normalisation: Literal["turn", "trajectory", "none"] = setting(
         "How log-ratios of tokens become the score of a trajectory: `turn`, the sum over turns "
         "of the mean over a turn's tokens (equations 2 and 3); `trajectory`, the mean over all "
-        "tokens (the released code); `none`, the sum.", "turn")
+        "tokens (the released code); `none`, the sum.", "turn", only_if=_LOG_RATIO)
     reference_sees: Literal["privileged", "history"] = setting(
-        "Whether the reference, too, reads the hidden text, or the history alone.", "privileged")
-    nll_weight: float = setting(
-        "Weight of the log-likelihood of the chosen side added to the loss.", 0.0, minimum=0)
-    nll_reduction: Literal["token", "row"] = setting(
-        "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
-        "alike, of the means of its tokens (the released code).", "token")
+        "Whether the reference, too, reads the hidden text, or the history alone.", "privileged",
+        only_if=(_LOG_RATIO, only_with_input(
+            "privileged", because="there is no `privileged` input that it could read")))
     template: str = setting(
         "The words around the hidden text, which takes the place of `{privileged}`.",
-        "In light that the final answer is: {privileged}.", pattern=r"\{privileged\}")
+        "In light that the final answer is: {privileged}.", pattern=r"\{privileged\}",
+        only_if=only_with_input(
+            "privileged", because="there is no `privileged` input whose texts it could hold"))
     template_at: Literal["first_message", "before_begin_of_text"] = setting(
         "Where these words are: in the `first_message`, before its own text and an empty line, "
         "or `before_begin_of_text`: before the first token of the conversation, with nothing "
-        "between (the released code; log_ratio).", "first_message")
+        "between (the released code; log_ratio).", "first_message", later=True,
+        only_if=only_with_input(
+            "privileged", because="there is no `privileged` input whose texts it could place"))
     pooling: Literal["mean", "last"] = setting(
         "Of which tokens' states the head makes a score: the `mean` over the row, or the `last` "
-        "one (value_head).", "mean")
+        "one (value_head).", "mean", only_if=only_with(
+            "parameterisation", "value_head", because="log-ratios pool no states"))
+
+
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class CriticLikelihood:
+    """The log-likelihood beside a critic's loss."""
+
+    nll_weight: float = setting(
+        "Weight of the log-likelihood of the chosen side added to the loss.", 0.0, minimum=0,
+        only_if=_LOG_RATIO)
+    nll_reduction: Literal["token", "row"] = setting(
+        "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
+        "alike, of the means of its tokens (the released code).", "token", later=True,
+        only_if=(_LOG_RATIO, _WITH_LIKELIHOOD))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticSettings(TrainingSettings, CriticScore, CriticLikelihood):
+    """Settings of `critic`."""
 # fmt: on
 
 

@@ -13,7 +13,7 @@ from agentc.kinds import kind_named
 from agentc.kinds.field import Json
 from agentc.program.job import JobConfig
 from agentc_backends.trainers.openrlhf.backend import DPO, SFT
-from agentc_backends.trainers.openrlhf.session import read_settings
+from agentc_backends.trainers.openrlhf.session import TrainerSettings
 
 FLAGS = json.loads((Path(__file__).parent / "flags_0.11.2.json").read_text())
 """Flags of OpenRLHF's two parsers; test_training.py compares them with the package."""
@@ -162,6 +162,6 @@ def test_what_openrlhf_cannot_do_is_refused_by_name(
 @BOTH
 def test_a_plan_from_before_there_was_save_dtype_is_read(backend: StageBackend) -> None:
     config = dict(lower(backend)[0].config)
-    now = read_settings(JobConfig(config))
+    now = JobConfig(config).read_as(TrainerSettings)
     del config["save_dtype"]
-    assert read_settings(JobConfig(config)) == now
+    assert JobConfig(config).read_as(TrainerSettings) == now

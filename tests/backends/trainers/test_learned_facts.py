@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from agentc.kinds.training import RowChoice
 from agentc.program.job import JobConfig
 from agentc.runtime.health import StageFacts, findings
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side, _checked, _fit
 from agentc_backends.data.models.checkpoint import is_unchanged
-from agentc_backends.trainers.common.rows import RowChoice, select_rows
+from agentc_backends.trainers.common.rows import select_rows
 from agentc_backends.trainers.common.step_log import curve_facts, max_grad_norm, step_facts
 
 

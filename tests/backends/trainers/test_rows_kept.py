@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from tests.backends.conftest import write_job
 
+from agentc.kinds.training import RowChoice
 from agentc.program.job import Job
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, _checked
-from agentc_backends.trainers.common.rows import RowChoice, rows_to_imitate, select_rows
+from agentc_backends.trainers.common.rows import rows_to_imitate, select_rows
 
 
 def rows(*rewards: float | None, end: str = "failure") -> list[dict[str, Any]]:

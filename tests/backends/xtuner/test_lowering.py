@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from agentc.backend_api import JobDraft, StageView
 from agentc.kinds import kind_named
 from agentc.kinds.field import Json
+from agentc.program.job import JobConfig
 from agentc_backends.trainers.trl.backend import SFT as TRL
 from agentc_backends.trainers.xtuner.backend import SFT
 from agentc_backends.trainers.xtuner.config_file import MachineSettings, deepspeed, render, wrapper
 from agentc_backends.trainers.xtuner.schedule import length_of
+from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
 BASE: dict[str, Json] = {"lr": 2e-5, "global_batch": 64, "max_length": 4096}
 MACHINE = MachineSettings(
@@ -34,12 +37,10 @@ def lower(**settings: Json) -> tuple[JobDraft, StageView]:
     return draft, view
 
 
-def settings_of(**settings: Json) -> dict[str, Any]:
+def settings_of(**settings: Json) -> XtunerSettings:
     draft, view = lower(**settings)
     assert view.refusals == []
-    found = draft.config["settings"]
-    assert isinstance(found, dict)
-    return found
+    return JobConfig(draft.config).read_as(XtunerSettings, at="settings")
 
 
 def refused(**settings: Json) -> dict[str, str]:
@@ -47,7 +48,7 @@ def refused(**settings: Json) -> dict[str, str]:
     return {refusal.path: refusal.reason for refusal in view.refusals}
 
 
-def text_of(settings: dict[str, Any], machine: MachineSettings = MACHINE, rows: int = 640) -> str:
+def text_of(settings: XtunerSettings, machine: MachineSettings = MACHINE, rows: int = 640) -> str:
     return render(settings, length_of(settings, rows, machine.processes), machine)
 
 
@@ -65,9 +66,9 @@ def test_the_published_recipe_of_agent_r() -> None:
         gradient_checkpointing=True,
         zero_stage=2,
     )
-    assert (settings["batch_size"], settings["accumulative_counts"]) == (1, 16)
-    assert (settings["betas"], settings["weight_decay"], settings["max_norm"]) == (
-        [0.9, 0.999],
+    assert (settings.batch_size, settings.accumulative_counts) == (1, 16)
+    assert (settings.betas, settings.weight_decay, settings.max_norm) == (
+        (0.9, 0.999),
         0.0,
         1.0,
     )
@@ -95,7 +96,7 @@ def test_every_setting_changes_the_files() -> None:
         "max_epochs": 2.5,
         "max_steps": 7,
         "lr": 0.125,
-        "betas": [0.5, 0.5],
+        "betas": (0.5, 0.5),
         "weight_decay": 0.5,
         "max_norm": 0.5,
         "scheduler": "cosine",
@@ -110,17 +111,17 @@ def test_every_setting_changes_the_files() -> None:
         "zero_stage": 3,
         "offload": True,
     }
-    start.pop("save_dtype")  # what XTuner saves is cast when it has trained
-    assert set(other) == set(start)
+    # What XTuner saves is cast when it has trained.
+    assert {*other, "save_dtype"} == {field.name for field in fields(start)}
     before = text_of(start) + deepspeed(start)
     for name, value in other.items():
-        changed = {**start, name: value}
+        changed = replace(start, **{name: value})
         assert text_of(changed) + deepspeed(changed) != before, name
 
 
 def test_sharding_is_a_stage_of_zero_and_decides_what_is_computed() -> None:
-    assert settings_of()["zero_stage"] is None
-    assert settings_of(sharding="optimizer")["zero_stage"] == 2
+    assert settings_of().zero_stage is None
+    assert settings_of(sharding="optimizer").zero_stage == 2
     draft, _ = lower(sharding="full")
     assert draft.extra_identity == {"zero_stage": 3}
     assert lower(zero_stage=3)[0].extra_identity == {}

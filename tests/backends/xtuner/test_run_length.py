@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import pytest
 
@@ -19,23 +19,35 @@ from agentc_backends.trainers.xtuner.schedule import (
     packed_sequences,
     schedulers,
 )
+from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
-SETTINGS: dict[str, Any] = {
-    "batch_size": 1,
-    "accumulative_counts": 4,
-    "max_epochs": 1.0,
-    "max_steps": None,
-    "scheduler": "linear",
-    "warmup_ratio": 0.0,
-    "save_steps": None,
-    "log_steps": 1,
-}
+SETTINGS = XtunerSettings(
+    max_length=64,
+    pack_to_max_length=False,
+    batch_size=1,
+    accumulative_counts=4,
+    max_epochs=1.0,
+    max_steps=None,
+    lr=2e-5,
+    betas=(0.9, 0.999),
+    weight_decay=0.0,
+    max_norm=1.0,
+    scheduler="linear",
+    warmup_ratio=0.0,
+    dtype="float32",
+    use_activation_checkpointing=False,
+    seed=0,
+    save_steps=None,
+    log_steps=1,
+    lora=None,
+    zero_stage=None,
+)
 
 
-def rates(settings: dict[str, Any], steps: int) -> list[float]:
+def rates(settings: XtunerSettings, steps: int) -> list[float]:
     """The share of the learning rate at each optimiser step, by mmengine's definition of the
     schedulers in closed form."""
-    accumulation = settings["accumulative_counts"]
+    accumulation = settings.accumulative_counts
     found = []
     for iteration in range(accumulation - 1, steps * accumulation, accumulation):
         rate = 1.0
@@ -54,16 +66,16 @@ def rates(settings: dict[str, Any], steps: int) -> list[float]:
     return found
 
 
-def published(settings: dict[str, Any], steps: int) -> list[float]:
+def published(settings: XtunerSettings, steps: int) -> list[float]:
     """The shares that transformers' schedules give, which trl.sft uses."""
-    warmup = math.ceil(steps * settings["warmup_ratio"])
+    warmup = math.ceil(steps * settings.warmup_ratio)
     found = []
     for step in range(steps):
         if step < warmup:
             found.append(step / warmup)
-        elif settings["scheduler"] == "linear":
+        elif settings.scheduler == "linear":
             found.append((steps - step) / (steps - warmup))
-        elif settings["scheduler"] == "cosine":
+        elif settings.scheduler == "cosine":
             done = (step - warmup) / (steps - warmup)
             found.append(0.5 * (1 + math.cos(math.pi * done)))
         else:
@@ -78,12 +90,9 @@ def published(settings: dict[str, Any], steps: int) -> list[float]:
 def test_every_step_trains_at_the_rate_of_other_trainers(
     scheduler: str, ratio: float, accumulation: int, steps: int
 ) -> None:
-    settings = {
-        **SETTINGS,
-        "scheduler": scheduler,
-        "warmup_ratio": ratio,
-        "accumulative_counts": accumulation,
-    }
+    settings = replace(
+        SETTINGS, scheduler=scheduler, warmup_ratio=ratio, accumulative_counts=accumulation
+    )
     assert rates(settings, steps) == pytest.approx(published(settings, steps), abs=2 * START_FACTOR)
 
 
@@ -92,15 +101,15 @@ def test_every_step_trains_at_the_rate_of_other_trainers(
     [(16, 1, 1.0, 4), (17, 1, 1.0, 5), (16, 2, 1.0, 2), (3, 1, 1.0, 1), (10, 1, 3.0, 8)],
 )
 def test_steps_take_whole_batches(rows: int, processes: int, epochs: float, steps: int) -> None:
-    length = length_of({**SETTINGS, "max_epochs": epochs}, rows, processes)
+    length = length_of(replace(SETTINGS, max_epochs=epochs), rows, processes)
     assert (length.steps, length.iterations) == (steps, steps * 4)
 
 
 def test_max_steps_wins_and_checkpoints_fall_on_steps() -> None:
-    length = length_of({**SETTINGS, "max_steps": 25, "log_steps": 2}, 16, 1)
+    length = length_of(replace(SETTINGS, max_steps=25, log_steps=2), 16, 1)
     assert (length.steps, length.iterations) == (25, 100)
     assert (length.save_interval, length.log_interval) == (BY_TIME, 8)
-    assert length_of({**SETTINGS, "save_steps": 2}, 16, 1).save_interval == 8
+    assert length_of(replace(SETTINGS, save_steps=2), 16, 1).save_interval == 8
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])

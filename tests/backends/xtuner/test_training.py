@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from agentc.program.settings import settings_from
 from agentc_backends.software import TORCH, XTUNER
 from agentc_backends.trainers.xtuner.config_file import MachineSettings, render
 from agentc_backends.trainers.xtuner.schedule import length_of
+from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
 HERE = Path(__file__).parent
 SPEC = HERE / "small.yaml"
@@ -126,7 +128,8 @@ def again(python: Path, experiment: Experiment, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="module")
 def found(python: Path, experiment: Experiment, again: Path) -> dict[str, Any]:
     """What XTuner builds from the files of that job."""
-    settings = {**experiment.manifest("sft")["config"]["settings"], "dtype": "bfloat16"}
+    given = {**experiment.manifest("sft")["config"]["settings"], "dtype": "bfloat16"}
+    settings = settings_from(XtunerSettings, given)
     machine = MachineSettings(
         model="m", rows="r", work_dir="w", job_file="j", gpu=True, processes=8
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
+from agentc.kinds.training import RowLimits
 from agentc.program.job import Job
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.tokens import Encoded, Encoder
@@ -80,16 +81,11 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskRules:
+class MaskRules(RowLimits):
     """`loss_on`: "all_replies", "after_prompt" or "marked" (rows), "assistant" or "completion"
-    (pairs); `max_length` in tokens, prompt included; `truncation`: "error", "drop" or "right".
-    Under "error" rows that a policy played are left out all the same where they are too long, up to
-    the share `max_dropped` of all rows."""
+    (pairs)."""
 
     loss_on: str
-    max_length: int
-    truncation: str
-    max_dropped: float = 0.1
 
 
 def encode_rows(

@@ -11,6 +11,7 @@ from agentc.backend_api import JobDraft, StageBackend, StageView
 from agentc.backend_api.memory import ALWAYS, TRAINING, Held, MemoryQuestion, Moment
 from agentc.kinds.artifacts import CHECKPOINT, ArtifactType
 from agentc.kinds.field import Json
+from agentc.kinds.training import EmptyInput, RowLimits
 
 STAGES: dict[str, int] = {"optimizer": 2, "full": 3}
 """Stages of DeepSpeed's ZeRO by `sharding`; without it the option `zero_stage` decides."""
@@ -30,9 +31,6 @@ def training_job(
     """The one job of a training stage: the program `job_kind` of the backend `library.kind`."""
     library, kind = backend.id.split(".")
     processes = view.integer("processes")
-    # A setting that few plans have is left out of the others.
-    on_empty = view.text("on_empty")
-    config = config if on_empty == "error" else {**config, "on_empty": on_empty}
     return JobDraft(
         kind=kind,
         backend=backend.id,
@@ -40,7 +38,7 @@ def training_job(
         software=backend.software,
         program=("-m", f"agentc_backends.trainers.{library}.job_{kind}"),
         view=view,
-        config=config,
+        config={**config, **view.config_of(EmptyInput)},
         inputs=view.inputs,
         produces=produces.name,
         placement={"processes": processes, **_layout(view)},
@@ -125,33 +123,16 @@ def warmed_schedule(view: StageView) -> tuple[str, float]:
     return scheduler, ratio
 
 
-def row_choice(view: StageView) -> dict[str, Json]:
-    """Which rows are imitated."""
-    # A setting that few plans have is left out of the others.
-    wanted = {name: view.get(name) for name in ("keep_best", "best_per_task")}
-    more = {name: value for name, value in wanted.items() if value is not None}
-    return {"min_reward": view.get("min_reward"), **more}
-
-
 def token_mask(view: StageView, loss_on: str) -> dict[str, Json]:
     """Which tokens are trained, and what is done with rows that are too long."""
-    mask: dict[str, Json] = {
-        "loss_on": loss_on,
-        "max_length": view.integer("max_length"),
-        "truncation": view.text("truncation"),
-    }
-    if mask["truncation"] != "error":
-        view.leave("max_dropped", f"`truncation: {mask['truncation']}` has no limit")
-    elif view.is_set("max_dropped"):
+    truncation = view.text("truncation")
+    limited = truncation == "error"
+    without = {} if limited else {"max_dropped": f"`truncation: {truncation}` has no limit"}
+    limits = view.config_of(RowLimits, without=without)
+    if not view.is_set("max_dropped"):
         # A setting that few plans have is left out of the others.
-        mask["max_dropped"] = view.number("max_dropped")
-    return mask
-
-
-def leave_nll(view: StageView) -> None:
-    """Leave the settings of a likelihood term out where there is none."""
-    for name in ("nll_on", "nll_reduction"):
-        view.leave(name, "no likelihood is added without `nll_weight`")
+        limits.pop("max_dropped", None)
+    return {"loss_on": loss_on, **limits}
 
 
 def _divisors(number: int) -> str:

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from agentc.kinds.training import EmptyInput
 from agentc.program.artifact_files import SCORED_FILE, STEP_LOG_FILE
 from agentc.program.job import Job, load_job
 from agentc.runtime.machine.slurm_nodes import RendezvousError
@@ -55,7 +56,7 @@ def run_trainer(name: str, train: Callable[[Job], None], *, module: str | None) 
 
 def _status_of(name: str, train: Callable[[Job], None], job: Job) -> int:
     configure_libraries()
-    on_empty = job.config.get("on_empty", "error")
+    on_empty = job.config.read_as(EmptyInput).on_empty
     try:
         require_gpus(job)
         for base in job.inputs("model"):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agentc.kinds.training import RowChoice
 from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE, TRAJECTORIES_FILE
-from agentc.program.job import Job, JobConfig, read_rows
+from agentc.program.job import Job, read_rows
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
 from agentc_backends.data.chat.selection import best_of_all, best_of_tasks
 
@@ -25,20 +25,6 @@ Row: TypeAlias = dict[str, Any]
 def pairs_to_compare(job: Job) -> list[Row]:
     """The pairs of a preference training. Raises RowsError."""
     return _input_rows(job.inputs("data"), (PAIRS_FILE,))
-
-
-@dataclass(frozen=True, slots=True)
-class RowChoice:
-    """Which rows are imitated: SFT_FIELDS of `agentc.kinds.training`, by the same names."""
-
-    min_reward: float | None = None
-    best_per_task: int | None = None
-    keep_best: float | None = None
-
-
-def read_choice(config: JobConfig) -> RowChoice:
-    """The choice of a job's config."""
-    return RowChoice(config["min_reward"], config.get("best_per_task"), config.get("keep_best"))
 
 
 def rows_to_imitate(job: Job, choice: RowChoice) -> tuple[list[Row], dict[str, Any]]:

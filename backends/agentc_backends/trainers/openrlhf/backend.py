@@ -7,16 +7,19 @@ that open. What OpenRLHF has no flag for, or a flag that it never reads, is refu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.backend_api.memory import ALWAYS, Held, Logits, MemoryQuestion, TrainerMemory
-from agentc.kinds.field import Field, Json, integer
+from agentc.kinds.field import Json
+from agentc.kinds.settings import fields_of
+from agentc.kinds.training import Likelihood, RowChoice, TrainingLength
+from agentc.program.settings import setting
 from agentc_backends.software import OPENRLHF
 from agentc_backends.trainers.common.checks import attention_implementation
 from agentc_backends.trainers.common.lowering import (
     adapter_weights,
-    leave_nll,
     micro_batches,
-    row_choice,
     rows_at_once,
     stage_in,
     token_mask,
@@ -65,9 +68,11 @@ def _memory(question: MemoryQuestion, *, pairs: bool) -> TrainerMemory:
     )
 
 
-_OPTIONS: tuple[Field, ...] = (
-    integer(
-        "zero_stage",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRlhfOptions:
+    """Options of both backends."""
+
+    zero_stage: int = setting(
         "DeepSpeed ZeRO stage: what the processes share of optimiser state (1), gradients (2) and "
         "weights (3). `sharding: optimizer` is stage 2, `full` stage 3; without it this decides.",
         2,
@@ -75,8 +80,7 @@ _OPTIONS: tuple[Field, ...] = (
         minimum=1,
         maximum=3,
         identity="placement",
-    ),
-)
+    )
 
 
 def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -90,7 +94,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     config: dict[str, Json] = {
         **_shared(view),
         "mask": token_mask(view, view.text("loss_on")),
-        **row_choice(view),
+        **view.config_of(RowChoice),
     }
     return (training_job(view, SFT, config),)
 
@@ -132,13 +136,7 @@ def _shared(view: StageView) -> dict[str, Json]:
     ]  # fmt: skip
     if view.flag("gradient_checkpointing"):
         flags.append("--model.gradient_checkpointing_enable")
-    return {
-        "flags": flags,
-        "epochs": view.number("epochs"),
-        "max_steps": view.get("max_steps"),
-        "save_every": view.get("save_every"),
-        "save_dtype": view.text("save_dtype"),
-    }
+    return {"flags": flags, **view.config_of(TrainingLength)}
 
 
 def _decimal(number: float) -> str:
@@ -213,7 +211,7 @@ def _preference_loss(view: StageView) -> tuple[str, ...]:
             capability="label_smoothing_ipo",
             fix="use loss: sigmoid, or leave label_smoothing out",
         )
-    _likelihood(view, nll_weight)
+    _likelihood(view)
     if 0 < nll_weight <= 1e-8:
         view.refuse("nll_weight", "OpenRLHF takes so small a weight for none", fix="leave it out")
     return (
@@ -224,19 +222,17 @@ def _preference_loss(view: StageView) -> tuple[str, ...]:
     )
 
 
-def _likelihood(view: StageView, weight: float) -> None:
+def _likelihood(view: StageView) -> None:
     """OpenRLHF has one way to count it: the mean over pairs of the mean over the scored tokens."""
-    if not weight:
-        leave_nll(view)
-        return
-    if view.text("nll_on") == "whole":
+    counted = view.config_of(Likelihood)
+    if counted.get("nll_on") == "whole":
         view.refuse(
             "nll_on",
             "OpenRLHF takes the likelihood of the tokens that the preference scores",
             capability="nll_whole",
             fix="leave it out",
         )
-    if view.text("nll_reduction") == "token":
+    if counted.get("nll_reduction") == "token":
         view.refuse(
             "nll_reduction",
             "OpenRLHF takes the mean of each chosen side, and then of these",
@@ -269,7 +265,7 @@ SFT = StageBackend(
     software=OPENRLHF,
     lower=_lower_sft,
     capabilities=_TRAINER | {"min_reward", "marked"},
-    options=_OPTIONS,
+    options=fields_of(OpenRlhfOptions),
     memory=sft_memory,
 )
 
@@ -283,6 +279,6 @@ DPO = StageBackend(
     lower=_lower_dpo,
     capabilities=_TRAINER
     | {"nll_weight", "nll_row", "label_smoothing", "score_on_completion", "ipo", "ipo_sum"},
-    options=_OPTIONS,
+    options=fields_of(OpenRlhfOptions),
     memory=dpo_memory,
 )

@@ -11,13 +11,13 @@ from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
 from agentc_backends.trainers.common.rows import pairs_to_compare
 from agentc_backends.trainers.common.scoring import sample_of
-from agentc_backends.trainers.openrlhf.session import Schedule, read_settings, train_with
+from agentc_backends.trainers.openrlhf.session import Schedule, TrainerSettings, train_with
 
 
 def train(job: Job) -> None:
     """Optimise the policy of the job on its pairs and write its checkpoint. Raises RowsError,
     FormatError, TrainingDivergedError."""
-    settings = read_settings(job.config)
+    settings = job.config.read_as(TrainerSettings)
     job.config.assert_all_read()
     rows = pairs_to_compare(job)
     encoder = load_encoder(job.input("model"))

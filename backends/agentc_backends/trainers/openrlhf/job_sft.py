@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentc.kinds.training import RowChoice
 from agentc.program.job import Job
 from agentc_backends.data.chat.rows import encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
-from agentc_backends.trainers.common.rows import prompts_of, read_choice, rows_to_imitate
+from agentc_backends.trainers.common.rows import prompts_of, rows_to_imitate
 from agentc_backends.trainers.common.scoring import sample_of
-from agentc_backends.trainers.openrlhf.session import Schedule, read_settings, train_with
+from agentc_backends.trainers.openrlhf.session import Schedule, TrainerSettings, train_with
 
 
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
     TrainingDivergedError."""
-    settings = read_settings(job.config)
-    choice = read_choice(job.config)
+    settings = job.config.read_as(TrainerSettings)
+    choice = job.config.read_as(RowChoice)
     job.config.assert_all_read()
     rows, left_out = rows_to_imitate(job, choice)
     encoder = load_encoder(job.input("model"))

@@ -21,7 +21,8 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from agentc.program.job import Job, JobConfig
+from agentc.kinds.training import TrainingLength
+from agentc.program.job import Job
 from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side
 from agentc_backends.data.models.checkpoint import require_lora_targets
 from agentc_backends.data.models.scored_rows import ScoredRows, write_scored_rows
@@ -181,15 +182,11 @@ class _Rows(list[None]):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerSettings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerSettings(TrainingLength):
     """The config of both jobs; see `backend.py`. `mask` selects the tokens that count."""
 
     flags: tuple[str, ...]
-    epochs: float
-    max_steps: int | None
-    save_every: int | None
-    save_dtype: str
     mask: MaskRules
 
     def value(self, flag: str) -> int:
@@ -204,18 +201,6 @@ class TrainerSettings:
         """All words after a flag, none where it is not set."""
         following = self.flags[self.flags.index(flag) + 1 :] if flag in self.flags else ()
         return tuple(takewhile(lambda word: not word.startswith("-"), following))
-
-
-def read_settings(config: JobConfig) -> TrainerSettings:
-    """The settings of a job's config."""
-    return TrainerSettings(
-        flags=tuple(config["flags"]),
-        epochs=config["epochs"],
-        max_steps=config["max_steps"],
-        save_every=config["save_every"],
-        save_dtype=config.get("save_dtype", "auto"),
-        mask=MaskRules(**config["mask"]),
-    )
 
 
 def train_with(

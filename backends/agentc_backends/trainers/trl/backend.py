@@ -19,13 +19,12 @@ from agentc.backend_api.memory import (
 )
 from agentc.kinds.artifacts import CRITIC_CHECKPOINT
 from agentc.kinds.field import Json
+from agentc.kinds.training import Likelihood, RowChoice
 from agentc_backends.software import TORCH
 from agentc_backends.trainers.common.lowering import (
     adapter_weights,
     gradients_at,
-    leave_nll,
     micro_batches,
-    row_choice,
     rows_at_once,
     token_mask,
     training_job,
@@ -144,7 +143,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "packing": False,
         },
         "mask": token_mask(view, view.text("loss_on")),
-        **row_choice(view),
+        **view.config_of(RowChoice),
         "lora": view.get("lora"),
         "save_dtype": view.text("save_dtype"),
     }
@@ -171,12 +170,10 @@ def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 def _likelihood(view: StageView) -> dict[str, Json]:
     """How the likelihood is counted; TRL's own way stands in no plan, as before there was such a
     setting."""
-    if not view.number("nll_weight"):
-        leave_nll(view)
+    counted = view.config_of(Likelihood)
+    if counted in ({}, {"nll_on": "chosen", "nll_reduction": "auto"}):
         return {}
-    on, reduction = view.text("nll_on"), view.text("nll_reduction")
-    if on == "chosen" and reduction == "auto":
-        return {}
+    on, reduction = counted["nll_on"], counted["nll_reduction"]
     return {"nll": {"on": on, "reduction": "token" if reduction == "auto" else reduction}}
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from agentc.backend_api import StageView
 from agentc.kinds.field import Json
+from agentc.kinds.training import CriticLikelihood, CriticScore
 from agentc_backends.trainers.common.lowering import token_mask
-
-_PAIRS_ALONE = "a value head is no log-ratio"
 
 
 def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json]:
@@ -19,12 +18,23 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
             fix="leave it out: the stage fails where there is no pair",
         )
     head = view.text("parameterisation") == "value_head"
+    compares = not head or view.text("objective") == "bradley_terry"
+    without = {} if compares else {"beta": "`objective: binary_cross_entropy` compares no scores"}
+    beta = _beta(view) if compares else 1.0
+    if head:
+        _refuse_beside_a_head(view)
+    elif view.text("objective") != "bradley_terry":
+        view.refuse(
+            "objective",
+            "log-ratios compare trajectories; a reward is told by a head",
+            fix="set parameterisation: value_head, or leave objective out",
+        )
     critic: dict[str, Json] = {
-        "parameterisation": view.text("parameterisation"),
-        "beta": _beta(view, head),
-        "template": _template(view),
-        **(_of_a_head(view) if head else _of_log_ratios(view)),
-        **_template_at(view, head),
+        "template": None,
+        "normalisation": "none",
+        "reference_sees": "history",
+        **view.config_of(CriticScore, without=without),
+        "beta": beta,
     }
     config: dict[str, Json] = {
         "arguments": arguments,
@@ -32,26 +42,19 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
         "mask": token_mask(view, "assistant"),
         "save_dtype": view.text("save_dtype"),
         "lora": view.get("lora"),
+        **view.config_of(CriticLikelihood),
     }
     if head:
         del arguments["max_length"]
         return config
-    arguments["beta"] = critic["beta"]
+    arguments["beta"] = beta
     arguments["disable_dropout"] = True
     arguments["precompute_ref_log_probs"] = True
-    config["nll_weight"] = view.number("nll_weight")
-    if not config["nll_weight"]:
-        view.leave("nll_reduction", "no likelihood is added without `nll_weight`")
-    elif view.text("nll_reduction") == "row":
-        config["nll_reduction"] = "row"
     return config
 
 
-def _beta(view: StageView, head: bool) -> float:
-    """The factor of a difference of scores; 1 where a single score is a logit."""
-    if head and view.text("objective") == "binary_cross_entropy":
-        view.leave("beta", "`objective: binary_cross_entropy` compares no scores")
-        return 1.0
+def _beta(view: StageView) -> float:
+    """The factor of a difference of scores."""
     if view.get("beta") is None:
         view.refuse(
             "beta",
@@ -62,52 +65,7 @@ def _beta(view: StageView, head: bool) -> float:
     return view.number("beta")
 
 
-def _template(view: StageView) -> Json:
-    if "privileged" in view.inputs:
-        return view.text("template")
-    view.leave("template", "there is no `privileged` input whose texts it could hold")
-    return None
-
-
-def _template_at(view: StageView, head: bool) -> dict[str, Json]:
-    """The place of the hidden text and its template, if it is not the first message."""
-    if "privileged" not in view.inputs:
-        view.leave("template_at", "there is no `privileged` input whose texts it could place")
-        return {}
-    if view.text("template_at") == "first_message":
-        return {}
-    if head:
-        view.refuse(
-            "template_at",
-            "a head reads hidden texts in the first message",
-            fix="leave it out, or set parameterisation: log_ratio",
-        )
-    return {"template_at": "before_begin_of_text"}
-
-
-def _of_log_ratios(view: StageView) -> dict[str, Json]:
-    if view.text("objective") != "bradley_terry":
-        view.refuse(
-            "objective",
-            "log-ratios compare trajectories; a reward is told by a head",
-            fix="set parameterisation: value_head, or leave objective out",
-        )
-    view.leave("pooling", "log-ratios pool no states")
-    sees = "history"
-    if "privileged" in view.inputs:
-        sees = view.text("reference_sees")
-    else:
-        view.leave("reference_sees", "there is no `privileged` input that it could read")
-    return {
-        "objective": "bradley_terry",
-        "normalisation": view.text("normalisation"),
-        "reference_sees": sees,
-    }
-
-
-def _of_a_head(view: StageView) -> dict[str, Json]:
-    for name in ("normalisation", "reference_sees", "nll_weight", "nll_reduction"):
-        view.leave(name, _PAIRS_ALONE)
+def _refuse_beside_a_head(view: StageView) -> None:
     if view.text("sharding") != "none":
         view.refuse(
             "sharding",
@@ -126,9 +84,9 @@ def _of_a_head(view: StageView) -> dict[str, Json]:
             "a value head is compared with no reference",
             fix="leave `reference` out, or set parameterisation: log_ratio",
         )
-    return {
-        "objective": view.text("objective"),
-        "pooling": view.text("pooling"),
-        "normalisation": "none",
-        "reference_sees": "history",
-    }
+    if "privileged" in view.inputs and view.text("template_at") != "first_message":
+        view.refuse(
+            "template_at",
+            "a head reads hidden texts in the first message",
+            fix="leave it out, or set parameterisation: log_ratio",
+        )

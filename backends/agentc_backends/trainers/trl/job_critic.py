@@ -88,7 +88,7 @@ def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: dict
     from agentc_backends.trainers.trl.trainers import NllRules
 
     base = job.input("model")
-    encoder, rules = load_encoder(base), MaskRules(**job.config["mask"])
+    encoder, rules = load_encoder(base), job.config.read_as(MaskRules, at="mask")
     nll_weight: float = job.config["nll_weight"]
     nll = NllRules(reduction=job.config.get("nll_reduction", "token"))
     normalisation: Normalisation = settings["normalisation"]
@@ -200,7 +200,7 @@ def train_value_head(job: Job, rows: Sequence[Row], settings: Mapping[str, Any])
 
     from agentc_backends.trainers.trl.critic_trainers import ValueCollator, ValueTrainer
 
-    encoder, rules = load_encoder(job.input("model")), MaskRules(**job.config["mask"])
+    encoder, rules = load_encoder(job.input("model")), job.config.read_as(MaskRules, at="mask")
     compares = settings["objective"] == "bradley_terry"
     items, counts = (pair_items if compares else turn_items)(encoder, rows, rules)
 

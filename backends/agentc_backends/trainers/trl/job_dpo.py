@@ -21,7 +21,7 @@ def train(job: Job) -> None:
     rows = pairs_to_compare(job)
     base = job.input("model")
     encoder = load_encoder(base)
-    pairs, counts = encode_pairs(encoder, rows, MaskRules(**job.config["mask"]))
+    pairs, counts = encode_pairs(encoder, rows, job.config.read_as(MaskRules, at="mask"))
 
     from trl import DPOConfig
 

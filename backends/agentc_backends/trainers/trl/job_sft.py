@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentc.kinds.training import RowChoice
 from agentc.program.job import Job
 from agentc_backends.data.chat.rows import MaskRules, encode_rows, warn_of_forgotten
 from agentc_backends.data.chat.tokens import load_encoder
 from agentc_backends.trainers.common.program import run_trainer
-from agentc_backends.trainers.common.rows import prompts_of, read_choice, rows_to_imitate
+from agentc_backends.trainers.common.rows import prompts_of, rows_to_imitate
 from agentc_backends.trainers.common.scoring import sample_of
 from agentc_backends.trainers.trl.session import train_with
 
@@ -16,9 +17,9 @@ from agentc_backends.trainers.trl.session import train_with
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
     TrainingDivergedError."""
-    rows, left_out = rows_to_imitate(job, read_choice(job.config))
+    rows, left_out = rows_to_imitate(job, job.config.read_as(RowChoice))
     encoder = load_encoder(job.input("model"))
-    sides, counts = encode_rows(encoder, rows, MaskRules(**job.config["mask"]))
+    sides, counts = encode_rows(encoder, rows, job.config.read_as(MaskRules, at="mask"))
     warn_of_forgotten(job, counts)
 
     from trl import SFTConfig

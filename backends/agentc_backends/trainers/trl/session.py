@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentc.kinds.training import LoraSettings
 from agentc.program.job import Job
 from agentc_backends.data.chat.rows import RowCounts, Side
 from agentc_backends.data.chat.tokens import Encoder
@@ -36,6 +38,15 @@ CHECKPOINTS = "checkpoint-"
 """The prefix of transformers' checkpoint folders, before the number of the step."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerSettings:
+    """What all three jobs read: `arguments` are those of TRL's configuration class."""
+
+    arguments: Mapping[str, Any]
+    lora: LoraSettings | None
+    save_dtype: str = "auto"
+
+
 def train_with(
     job: Job,
     encoder: Encoder,
@@ -59,12 +70,12 @@ def train_with(
 
     from agentc_backends.trainers.trl.trainer_base import Reporter
 
-    config, base = job.config, job.input("model")
-    layout = read_layout(job)
-    require_lora_targets(base, (config["lora"] or {}).get("targets") or ())
-    args = arguments_class(**config["arguments"], **_machine_arguments(job, layout))
-    lora, save_dtype = _lora_config(config["lora"]), config.get("save_dtype", "auto")
-    config.assert_all_read()
+    settings, base = job.config.read_as(TrainerSettings), job.input("model")
+    job.config.assert_all_read()
+    layout, lora = read_layout(job), settings.lora
+    require_lora_targets(base, () if lora is None else lora.targets)
+    args = arguments_class(**settings.arguments, **_machine_arguments(job, layout))
+    adapters = None if lora is None else _lora_config(lora)
     multiple = args.per_device_train_batch_size * process_count()
     global_batch = multiple * args.gradient_accumulation_steps
     totals = step_totals(tokens, global_batch=global_batch, seed=args.seed)
@@ -75,7 +86,7 @@ def train_with(
         args=args,
         train_dataset=Dataset.from_dict(columns(empty_rows(len(lengths), multiple))),
         processing_class=encoder.tokenizer,
-        peft_config=lora,
+        peft_config=adapters,
         callbacks=[Reporter(job, totals)],
         sampler=StepSampler(lengths, global_batch=global_batch, multiple=multiple, seed=args.seed),
     )
@@ -84,7 +95,8 @@ def train_with(
         trained(trainer)
     more = {**(facts or {}), **sharding_facts(trainer.model, layout)}
     scored = _score(trainer, layout, sample)
-    _save_checkpoint(trainer, job, base, layout, lora, save_dtype_of(save_dtype, "float32"))
+    dtype = save_dtype_of(settings.save_dtype, "float32")
+    _save_checkpoint(trainer, job, base, layout, adapters, dtype)
     if first_process():
         write_scored_rows(job.out, scored)
     record_facts(job, counts, trainer.state.global_step, _PACKAGES, **more)
@@ -108,17 +120,14 @@ def _machine_arguments(job: Job, layout: ModelLayout) -> dict[str, Any]:
     return arguments
 
 
-def _lora_config(lora: Mapping[str, Any] | None) -> Any:
-    """The PEFT configuration of a `lora` mapping, or None."""
-    if lora is None:
-        return None
+def _lora_config(lora: LoraSettings) -> Any:
     from peft import LoraConfig
 
     return LoraConfig(
-        r=lora["rank"],
-        lora_alpha=lora["alpha"],
-        lora_dropout=lora["dropout"],
-        target_modules=lora["targets"] or "all-linear",
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.targets) or "all-linear",
         task_type="CAUSAL_LM",
     )
 

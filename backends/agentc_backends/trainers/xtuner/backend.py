@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.backend_api.memory import ALWAYS, Held, Logits, MemoryQuestion, TrainerMemory
-from agentc.kinds.field import Field, Json
+from agentc.kinds.field import Json
+from agentc.kinds.settings import fields_of
+from agentc.kinds.training import RowChoice
 from agentc_backends.software import XTUNER
 from agentc_backends.trainers.common.checks import attention_implementation
 from agentc_backends.trainers.common.lowering import (
     adapter_weights,
     gradients_at,
     micro_batches,
-    row_choice,
     rows_at_once,
     stage_in,
     token_mask,
@@ -25,6 +26,7 @@ from agentc_backends.trainers.common.lowering import (
     zero_held,
     zero_stage,
 )
+from agentc_backends.trainers.xtuner.settings import XtunerOptions
 
 # Without DeepSpeed mmengine writes a checkpoint into memory first; GPUs' numbers are copied before.
 _LOGITS = 12
@@ -70,17 +72,6 @@ def _plain(count: int, half: bool, accumulates: bool) -> tuple[Held, ...]:
     if count > 1:
         held.append(Held(name="DDP buckets", width=4, of="trained"))
     return tuple(held)
-
-
-OPTIONS = (
-    Field(
-        name="zero_stage",
-        schema={"type": ["integer", "null"], "enum": [1, 2, 3, None]},
-        doc="Stage of DeepSpeed's ZeRO (`xtuner train --deepspeed`); null: no DeepSpeed. "
-        "`sharding: optimizer` is stage 2, `full` stage 3; without it this decides.",
-        default=None,
-    ),
-)
 
 
 def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
@@ -129,7 +120,7 @@ def _lower_sft(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     config: dict[str, Json] = {
         "settings": settings,
         "mask": token_mask(view, view.text("loss_on")),
-        **row_choice(view),
+        **view.config_of(RowChoice),
     }
     # XTuner averages over micro-batches whose own losses are means over their trained tokens, so
     # what a micro-batch holds changes the result.
@@ -162,7 +153,7 @@ SFT = StageBackend(
             "offload",
         }
     ),
-    options=OPTIONS,
+    options=fields_of(XtunerOptions),
     decisive=frozenset({"micro_batch", "sharding"}),
     memory=sft_memory,
 )

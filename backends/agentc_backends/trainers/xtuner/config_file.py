@@ -5,11 +5,11 @@ XTuner's own configurations. It is kept in the job's logs, to be read and rerun 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agentc_backends.trainers.xtuner.schedule import Length, schedulers
+from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class MachineSettings:
     processes: int
 
 
-def render(settings: Mapping[str, Any], length: Length, machine: MachineSettings) -> str:
+def render(settings: XtunerSettings, length: Length, machine: MachineSettings) -> str:
     """The text of the configuration file."""
     parts = (
         _imports(settings, machine, length),
@@ -37,7 +37,7 @@ def render(settings: Mapping[str, Any], length: Length, machine: MachineSettings
     return "\n".join(parts)
 
 
-def deepspeed(settings: Mapping[str, Any]) -> str:
+def deepspeed(settings: XtunerSettings) -> str:
     """The text of DeepSpeed's configuration for `--deepspeed`. XTuner fills in every "auto"."""
     return (
         json.dumps(
@@ -48,12 +48,12 @@ def deepspeed(settings: Mapping[str, Any]) -> str:
                 "zero_allow_untested_optimizer": True,
                 "zero_force_ds_cpu_optimizer": False,
                 "zero_optimization": {
-                    "stage": settings["zero_stage"],
+                    "stage": settings.zero_stage,
                     "overlap_comm": True,
                     **_offloaded(settings),
                 },
                 "fp16": {"enabled": False},
-                "bf16": {"enabled": settings["dtype"] == "bfloat16"},
+                "bf16": {"enabled": settings.dtype == "bfloat16"},
             },
             indent=2,
         )
@@ -61,24 +61,24 @@ def deepspeed(settings: Mapping[str, Any]) -> str:
     )
 
 
-def _offloaded(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _offloaded(settings: XtunerSettings) -> dict[str, Any]:
     """Weights can move where they are divided, which is in stage 3."""
-    if not settings["offload"]:
+    if not settings.offload:
         return {}
     host = {"device": "cpu"}
-    weights = {"offload_param": host} if settings["zero_stage"] == 3 else {}
+    weights = {"offload_param": host} if settings.zero_stage == 3 else {}
     return {"offload_optimizer": host, **weights}
 
 
-def wrapper(settings: Mapping[str, Any], gpu: bool) -> str:
+def wrapper(settings: XtunerSettings, gpu: bool) -> str:
     """The class that drives the optimiser. DeepSpeed replaces it by its own."""
-    if settings["dtype"] == "float32" or settings["zero_stage"] is not None:
+    if settings.dtype == "float32" or settings.zero_stage is not None:
         return "OptimWrapper"
     # AmpOptimWrapper refuses to work without a GPU.
     return "AmpOptimWrapper" if gpu else "CpuAmpOptimWrapper"
 
 
-def _imports(settings: Mapping[str, Any], machine: MachineSettings, length: Length) -> str:
+def _imports(settings: XtunerSettings, machine: MachineSettings, length: Length) -> str:
     used = wrapper(settings, machine.gpu)
     from_mmengine = sorted({name for name, _ in schedulers(settings, length.steps)})
     if used != "CpuAmpOptimWrapper":
@@ -92,7 +92,7 @@ def _imports(settings: Mapping[str, Any], machine: MachineSettings, length: Leng
     ]
     if from_mmengine:
         lines.append(f"from mmengine.optim import {', '.join(from_mmengine)}")
-    if settings["lora"] is not None:
+    if settings.lora is not None:
         lines.append("from peft import LoraConfig")
     lines += [
         "from torch.optim import AdamW",
@@ -114,10 +114,10 @@ def _imports(settings: Mapping[str, Any], machine: MachineSettings, length: Leng
     return "\n".join(lines)
 
 
-def _values(settings: Mapping[str, Any], length: Length, machine: MachineSettings) -> str:
-    decided = f"max_steps {settings['max_steps']}"
-    if settings["max_steps"] is None:
-        decided = f"{settings['max_epochs']:g} epochs"
+def _values(settings: XtunerSettings, length: Length, machine: MachineSettings) -> str:
+    decided = f"max_steps {settings.max_steps}"
+    if settings.max_steps is None:
+        decided = f"{settings.max_epochs:g} epochs"
     names = ("max_length", "pack_to_max_length", "batch_size", "accumulative_counts")
     later = ("lr", "betas", "weight_decay", "max_norm", "use_activation_checkpointing", "seed")
     of = f"of {machine.processes} processes" if machine.processes > 1 else "of one process"
@@ -127,10 +127,10 @@ def _values(settings: Mapping[str, Any], length: Length, machine: MachineSetting
             f"pretrained_model_name_or_path = {machine.model!r}",
             f"rows_path = {machine.rows!r}",
             f"work_dir = {machine.work_dir!r}",
-            *(f"{name} = {_literal(settings[name])}" for name in names),
+            *(f"{name} = {getattr(settings, name)!r}" for name in names),
             f"# {length.steps} optimiser steps ({decided}), in iterations {of}:",
             f"max_iters = {length.iterations}",
-            *(f"{name} = {_literal(settings[name])}" for name in later),
+            *(f"{name} = {getattr(settings, name)!r}" for name in later),
             f"save_interval = {length.save_interval}",
             f"log_interval = {length.log_interval}",
             "",
@@ -138,7 +138,7 @@ def _values(settings: Mapping[str, Any], length: Length, machine: MachineSetting
     )
 
 
-def _model(settings: Mapping[str, Any], machine: MachineSettings) -> str:
+def _model(settings: XtunerSettings, machine: MachineSettings) -> str:
     lines = [
         *_heading(2, "Model & Tokenizer"),
         "tokenizer = dict(",
@@ -155,12 +155,12 @@ def _model(settings: Mapping[str, Any], machine: MachineSettings) -> str:
         "        type=AutoModelForCausalLM.from_pretrained,",
         "        pretrained_model_name_or_path=pretrained_model_name_or_path,",
         "        torch_dtype=torch.float32,",
-        f"        attn_implementation={settings['attention']!r},",
+        f"        attn_implementation={settings.attention!r},",
         "        use_safetensors=True,",
         "        trust_remote_code=False,",
         "    ),",
     ]
-    lora = settings["lora"]
+    lora = settings.lora
     if lora is not None:
         lines += [
             "    lora=dict(",
@@ -208,7 +208,7 @@ def _data() -> str:
     )
 
 
-def _optimisation(settings: Mapping[str, Any], length: Length, machine: MachineSettings) -> str:
+def _optimisation(settings: XtunerSettings, length: Length, machine: MachineSettings) -> str:
     used = wrapper(settings, machine.gpu)
     lines = [
         *_heading(4, "Scheduler & Optimizer"),
@@ -217,7 +217,7 @@ def _optimisation(settings: Mapping[str, Any], length: Length, machine: MachineS
         "    optimizer=dict(type=AdamW, lr=lr, betas=betas, weight_decay=weight_decay),",
         # Under DeepSpeed a missing norm would mean 1.
         "    clip_grad=dict(max_norm=max_norm, error_if_nonfinite=False),"
-        if settings["max_norm"] or settings["zero_stage"] is not None
+        if settings.max_norm or settings.zero_stage is not None
         else "    clip_grad=None,",
         "    accumulative_counts=accumulative_counts,",
         *(["    loss_scale=1.0,"] if used == "AmpOptimWrapper" else []),
@@ -279,7 +279,3 @@ def _runtime(machine: MachineSettings) -> str:
 
 def _heading(number: int, title: str) -> list[str]:
     return [f"# --- Part {number}: {title} ---"]
-
-
-def _literal(value: Any) -> str:
-    return repr(tuple(value)) if isinstance(value, list) else repr(value)

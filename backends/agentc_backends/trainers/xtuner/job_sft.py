@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentc.kinds.training import RowChoice
 from agentc.program.child import die_with_parent
 from agentc.program.job import Job
 from agentc_backends.data.chat.formats import FormatError
@@ -28,11 +29,12 @@ from agentc_backends.job_device import job_device
 from agentc_backends.trainers.common.checkpoints import Deadline
 from agentc_backends.trainers.common.checks import TrainingFailedError, require_attention
 from agentc_backends.trainers.common.program import record_facts, run_trainer
-from agentc_backends.trainers.common.rows import prompts_of, read_choice, rows_to_imitate
+from agentc_backends.trainers.common.rows import prompts_of, rows_to_imitate
 from agentc_backends.trainers.common.scoring import sample_of
 from agentc_backends.trainers.xtuner.config_file import MachineSettings, deepspeed, render
 from agentc_backends.trainers.xtuner.conversion import export, into_transformers_4
 from agentc_backends.trainers.xtuner.schedule import DIVERGED, STOPPED, length_of, packed_sequences
+from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
 TRAIN = "xtuner.tools.train"
 ON_CPU = "agentc_backends.trainers.xtuner.on_cpu"
@@ -138,29 +140,27 @@ def _variables(gpu: bool, work: Path) -> dict[str, str]:
 
 _PACKAGES = ("torch", "transformers", "xtuner", "mmengine", "peft")
 """The packages whose versions are facts."""
-_DEFAULTS = {"attention": "sdpa", "offload": False, "save_dtype": "auto"}
-"""Settings that plans of earlier releases do not have."""
 
 
 def train(job: Job) -> None:
     """Fine-tune the model of the job and write its checkpoint. Raises RowsError, FormatError,
     TrainingFailedError, OutOfTimeError."""
     config = job.config
-    settings = {**_DEFAULTS, **config["settings"]}
-    mask = config["mask"]
-    chosen, left_out = rows_to_imitate(job, read_choice(config))
+    settings = config.read_as(XtunerSettings, at="settings")
+    mask = config.read_as(MaskRules, at="mask")
+    chosen, left_out = rows_to_imitate(job, config.read_as(RowChoice))
     config.assert_all_read()
-    require_attention(settings["attention"])
+    require_attention(settings.attention)
     base, model = job.input("model"), job.work / "model"
     into_transformers_4(base, model)
-    require_lora_targets(model, (settings["lora"] or {}).get("targets") or ())
+    require_lora_targets(model, (settings.lora or {}).get("targets") or ())
     encoder = _encoder(model)
-    sides, counts = encode_rows(encoder, chosen, MaskRules(**mask))
+    sides, counts = encode_rows(encoder, chosen, mask)
     warn_of_forgotten(job, counts)
-    packing = settings["pack_to_max_length"]
+    packing = settings.pack_to_max_length
     if packing:
-        random.Random(f"{settings['seed']}/pack").shuffle(sides)
-        left_out["sequences"] = len(packed_sequences(sides, settings["max_length"]))
+        random.Random(f"{settings.seed}/pack").shuffle(sides)
+        left_out["sequences"] = len(packed_sequences(sides, settings.max_length))
     rows = left_out["sequences"] if packing else len(sides)
     write_rows(sides, job.work / "rows")
     sample = sample_of(encoder, sides, prompts_of(chosen))
@@ -182,7 +182,7 @@ def train(job: Job) -> None:
     config_file = job.logs / "xtuner_config.py"
     config_file.write_text(render(settings, length, machine), encoding="utf-8")
     ds_file = None
-    if settings["zero_stage"] is not None:
+    if settings.zero_stage is not None:
         ds_file = job.logs / "deepspeed.json"
         ds_file.write_text(deepspeed(settings), encoding="utf-8")
 
@@ -190,7 +190,7 @@ def train(job: Job) -> None:
         (job.work / note).unlink(missing_ok=True)
     newest = newest_checkpoint(work_dir)
     done = iterations_of(newest)
-    job.progress(done // settings["accumulative_counts"], length.steps, "steps", force=True)
+    job.progress(done // settings.accumulative_counts, length.steps, "steps", force=True)
     if done < length.iterations:
         argv = training_command(
             config_file, gpu=gpu, processes=processes, deepspeed=ds_file, resume=newest
@@ -201,14 +201,14 @@ def train(job: Job) -> None:
             raise TrainingFailedError(_diverged(job) or str(error)) from None
         newest = newest_checkpoint(work_dir)
         if (job.work / STOPPED).exists():
-            step = iterations_of(newest) // settings["accumulative_counts"]
+            step = iterations_of(newest) // settings.accumulative_counts
             Deadline(job).stop(step, length.steps)
     if newest is None or iterations_of(newest) < length.iterations:
         raise TrainingFailedError(
             f"XTuner ended after {newest.name if newest else 'no checkpoint'}, not after "
             f"{length.iterations} iterations"
         )
-    export(newest, model, base, job.out, settings["lora"], settings["save_dtype"], sample)
+    export(newest, model, base, job.out, settings.lora, settings.save_dtype, sample)
     record_facts(job, counts, length.steps, _PACKAGES, processes=processes, **left_out)
 
 

@@ -10,16 +10,15 @@ iterations, for else mmengine would stay at its starting factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
 from agentc_backends.data.chat.formats import RowsError
 from agentc_backends.data.chat.rows import Side
-from agentc_backends.trainers.common.rows import (
-    permutation,
-)
+from agentc_backends.trainers.common.rows import permutation
+from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
 BY_TIME = -1
 """The interval of checkpoints that are saved by time, at which mmengine's own hook saves none."""
@@ -38,26 +37,26 @@ class Length:
     log_interval: int
 
 
-def length_of(settings: Mapping[str, Any], rows: int, processes: int) -> Length:
+def length_of(settings: XtunerSettings, rows: int, processes: int) -> Length:
     """The length of a run over `rows` rows, or packed sequences. A last step that an epoch does not
     fill takes rows of the next epoch."""
-    accumulation = settings["accumulative_counts"]
-    whole = settings["batch_size"] * accumulation * processes
-    steps, every = settings["max_steps"], settings["save_steps"]
+    accumulation = settings.accumulative_counts
+    whole = settings.batch_size * accumulation * processes
+    steps, every = settings.max_steps, settings.save_steps
     if steps is None:
-        steps = max(1, math.ceil(round(settings["max_epochs"] * rows / whole, 9)))
+        steps = max(1, math.ceil(round(settings.max_epochs * rows / whole, 9)))
     return Length(
         steps=steps,
         iterations=steps * accumulation,
         save_interval=BY_TIME if every is None else every * accumulation,
-        log_interval=settings["log_steps"] * accumulation,
+        log_interval=settings.log_steps * accumulation,
     )
 
 
-def schedulers(settings: Mapping[str, Any], steps: int) -> list[tuple[str, dict[str, Any]]]:
+def schedulers(settings: XtunerSettings, steps: int) -> list[tuple[str, dict[str, Any]]]:
     """mmengine's schedulers as (class, arguments), in order; [] for a constant rate."""
-    accumulation = settings["accumulative_counts"]
-    warmup = math.ceil(steps * settings["warmup_ratio"])
+    accumulation = settings.accumulative_counts
+    warmup = math.ceil(steps * settings.warmup_ratio)
     first = accumulation - 1
     turn = first + warmup * accumulation
     decay = (steps - warmup) * accumulation
@@ -66,9 +65,9 @@ def schedulers(settings: Mapping[str, Any], steps: int) -> list[tuple[str, dict[
         rise = {"start_factor": START_FACTOR, "by_epoch": False, "begin": first, "end": turn + 1}
         found.append(("LinearLR", rise))
     span = {"by_epoch": False, "begin": turn, "end": turn + decay + 1}
-    if decay and settings["scheduler"] == "cosine":
+    if decay and settings.scheduler == "cosine":
         found.append(("CosineAnnealingLR", {"eta_min": 0.0, "T_max": decay, **span}))
-    elif decay and settings["scheduler"] == "linear":
+    elif decay and settings.scheduler == "linear":
         found.append(("LinearLR", {"start_factor": 1.0, "end_factor": 0.0, **span}))
     return found
 
