@@ -11,9 +11,10 @@ from types import FrameType
 
 from starlette.types import ASGIApp
 
+from agentc.program.settings import declared_in
 from agentc_backends.server_process import AnnouncedServer, add_address_arguments, prepare_process
 
-__all__ = ["GRACE_S", "add_process_arguments", "prepare_process", "serve"]
+__all__ = ["GRACE_S", "add_process_arguments", "add_settings", "prepare_process", "serve"]
 
 GRACE_S = 1.0
 """Seconds that open requests get after SIGTERM; half a second later the process is gone."""
@@ -23,6 +24,18 @@ def add_process_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that every model server takes."""
     add_address_arguments(parser)
     parser.add_argument("--served-name", default="policy", help="the model's name in requests")
+
+
+def add_settings(parser: argparse.ArgumentParser, settings: type) -> None:
+    """An argument for each setting of a dataclass, under its name."""
+    for each in declared_in(settings):
+        parser.add_argument(
+            f"--{each.name.replace('_', '-')}",
+            type=each.kind,
+            choices=each.choices or None,
+            default=each.default,
+            help=each.about.doc.replace("%", "%%"),
+        )
 
 
 def serve(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from agentc.backend_api import OptionView
-from agentc.kinds.field import Field, number
-
-_NAME = "start_minutes"
+from agentc.program.settings import setting
 
 
-def start_field(minutes: float) -> Field:
-    """The field; `minutes` is its default."""
-    return number(
-        _NAME,
+# fmt: off
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class StartLimit:
+    """How long a server may take to start."""
+
+    start_minutes: float = setting(
         "Minutes that the server may take from its start to its first reply: reading weights from "
-        "a slow file system, capturing graphs. Then its job fails.",
-        minutes,
-        above=0,
-        identity="placement",
-    )
+        "a slow file system, capturing graphs. Then its job fails.", 5.0, above=0,
+        identity="placement")
+# fmt: on
 
 
 def start_limit(options: OptionView) -> float:
     """The limit in seconds."""
-    return 60.0 * options.number(_NAME)
+    return 60.0 * options.number("start_minutes")

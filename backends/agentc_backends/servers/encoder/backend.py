@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
-from agentc.kinds.field import Field, integer
-from agentc_backends.servers.start_limit import start_field, start_limit
+from agentc.kinds.settings import fields_of
+from agentc_backends.servers.encoder.settings import EncoderServer
+from agentc_backends.servers.start_limit import StartLimit, start_limit
 from agentc_backends.software import VISION
-
-FIELDS: tuple[Field, ...] = (
-    integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
-    start_field(5.0),
-)
 
 
 def _lease(options: OptionView) -> LeaseDraft:
@@ -41,6 +37,6 @@ BACKEND = ServerBackend(
     "pictures have equal features; it says nothing, and no stage takes it for its server.",
     software=VISION,
     lease=_lease,
-    fields=FIELDS,
+    fields=(*fields_of(EncoderServer), *fields_of(StartLimit)),
     capabilities=frozenset({"image_embeddings", "cpu"}),
 )

@@ -24,10 +24,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentc_backends.openai_api.access import TokenGate
-from agentc_backends.openai_api.process import add_process_arguments, prepare_process, serve
+from agentc_backends.openai_api.process import (
+    add_process_arguments,
+    add_settings,
+    prepare_process,
+    serve,
+)
 from agentc_backends.openai_api.replies import JsonReply, error_reply
 from agentc_backends.openai_api.requests import read_object
 from agentc_backends.openai_api.values import ApiError, refuse_unknown, require_model
+from agentc_backends.servers.encoder.settings import EncoderServer
 
 MOST_PICTURES = 16
 _FIELDS = frozenset({"model", "images"})
@@ -206,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="servers.encoder.job_serve", description=__doc__)
     add_process_arguments(parser)
     parser.add_argument("--model", required=True, help="directory in Hugging Face layout")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    add_settings(parser, EncoderServer)
     return parser
 
 

@@ -7,23 +7,10 @@ is loaded: the endpoint serves what it serves.
 from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
-from agentc.kinds.field import REQUIRED, Field, Json, integer, number, secret, string
+from agentc.kinds.settings import fields_of
+from agentc_backends.servers.remote.settings import ClientLimits, RemoteServer
 from agentc_backends.software import LIGHT
 
-FIELDS: tuple[Field, ...] = (
-    string("url", "Address of the API, such as `https://api.openai.com/v1`.", REQUIRED,
-           pattern="^https?://[^\\s#?@]+$"),
-    string("model", "The model's name there.", REQUIRED),
-    secret("api_key", "The key, by reference: `{secret: OPENAI_API_KEY}`; null: none is sent."),
-    number("requests_per_minute", "Requests a minute at most; null: no limit.", None, above=0,
-           nullable=True, identity="placement"),
-    number("tokens_per_minute", "Tokens a minute at most, prompts and replies; null: no limit.",
-           None, above=0, nullable=True, identity="placement"),
-    integer("concurrency", "Requests in flight at most.", 16, minimum=1, identity="placement"),
-    integer("attempts", "Tries of a request before it counts as failed.", 8, minimum=1,
-            identity="placement"),
-)  # fmt: skip
-_CLIENT = ("requests_per_minute", "tokens_per_minute", "concurrency", "attempts")
 _TOKEN_VARIABLE = "AGENTC_REMOTE_TOKEN"
 
 
@@ -36,11 +23,7 @@ def _lease(options: OptionView) -> LeaseDraft:
             "an API key would be sent unencrypted",
             fix="use https://, or leave api_key out",
         )
-    client: dict[str, Json] = {}
-    for name in _CLIENT:
-        value = options.get(name)
-        if value is not None:
-            client[name] = value
+    limits = options.config_of(ClientLimits)
     return LeaseDraft(
         backend=BACKEND.id,
         version=BACKEND.version,
@@ -56,7 +39,7 @@ def _lease(options: OptionView) -> LeaseDraft:
         ready_timeout_s=60.0,
         served_name=options.text("model"),
         capabilities=BACKEND.capabilities,
-        client=client,
+        client={name: value for name, value in limits.items() if value is not None},
     )
 
 
@@ -73,6 +56,6 @@ BACKEND = ServerBackend(
     "does.",
     software=LIGHT,
     lease=_lease,
-    fields=FIELDS,
+    fields=fields_of(RemoteServer),
     capabilities=frozenset({"chat", "remote", "vision"}),
 )

@@ -6,47 +6,9 @@ import json
 import re
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
-from agentc.kinds.field import Field, Json, integer, number
+from agentc.kinds.settings import fields_of
+from agentc_backends.servers.scripted.settings import ScriptedServer
 from agentc_backends.software import LIGHT
-
-_REPLY: dict[str, Json] = {
-    "type": ["string", "array"],
-    "items": {"type": "string"},
-    "minItems": 1,
-    "description": "The reply (`\\1` for groups of `match`), or several to draw from by seed.",
-}
-FIELDS: tuple[Field, ...] = (
-    Field(
-        name="rules",
-        schema={
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "match": {
-                        "type": "string",
-                        "description": "A regular expression, looked for in the last user message.",
-                    },
-                    "turn": {
-                        "type": "integer",
-                        "minimum": 0,
-                        "description": "The number of replies so far.",
-                    },
-                    "reply": _REPLY,
-                },
-                "required": ["reply"],
-                "additionalProperties": False,
-            },
-        },
-        doc="The first rule that applies gives the reply: `match` is a regular expression looked "
-        "for in the last user message, `turn` the number of replies so far, `reply` a text (with "
-        "`\\1` for groups) or alternatives that are drawn by seed. No rule: an empty reply.",
-        default=[],
-    ),
-    integer("max_model_len", "Longest prompt plus reply, in bytes.", 65536, minimum=16),
-    number("delay_s", "Seconds before each reply.", 0.0, minimum=0, identity="placement"),
-)
-
 
 _PLACEHOLDERS = ("host", "port", "ready_file", "model", "served_name")
 
@@ -98,7 +60,7 @@ BACKEND = ServerBackend(
     doc="Replies by rule, whatever the checkpoint: for tests and dry runs of a pipeline.",
     software=LIGHT,
     lease=_lease,
-    fields=FIELDS,
+    fields=fields_of(ScriptedServer),
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop", "reload", "cpu"}
         | {"tools"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from agentc.backend_api import LeaseDraft, OptionView, ServerBackend
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory
-from agentc.kinds.field import Field, boolean, choice, group, integer
+from agentc.kinds.settings import fields_of
 from agentc_backends.data.models.sources import REMOTE_CODE
-from agentc_backends.servers.start_limit import start_field, start_limit
+from agentc_backends.servers.start_limit import StartLimit, start_limit
+from agentc_backends.servers.transformers.settings import EngineOptions, TransformersServer
 from agentc_backends.software import STRUCTURED, TORCH
 
 _WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -34,54 +35,13 @@ def server_memory(question: MemoryQuestion) -> ServerMemory:
     )
 
 
-FIELDS: tuple[Field, ...] = (
-    integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",
-            None, minimum=16, nullable=True),
-    choice("dtype", "Arithmetic of the weights and of the keys and values. Only float32 makes "
-           "replies independent of what else is being served.",
-           ("float32", "bfloat16", "float16"), "float32"),
-    boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
-    group(
-        "rerank",
-        "Say the best of several candidates for each reply, by the critic of the run of "
-        "`online_rl` that is served: what CHAI does while it acts. Not at temperature 0.",
-        (
-            integer("candidates", "Replies that are drawn for each that is asked for.", 5,
-                    minimum=2),
-            choice("critic", "Who ranks them: the slow copy of the run's critic (`target`, the "
-                   "released code's), or the critic itself (`online`).", ("target", "online"),
-                   "target"),
-        ),
-        nullable=True,
-    ),
-    boolean("structured", "Hold replies to a form where a request asks for it: calls that are "
-            "demanded (`tool_choice`), strict functions, `response_format`. Takes another software "
-            "environment, torch's with llguidance.", False),
-    integer("threads", "Threads of torch.", 1, minimum=1, identity="placement"),
-    integer("max_batch_tokens", "Tokens in one pass.", 512, minimum=16, identity="placement"),
-    integer("max_sequences", "Replies under way at once.", 64, minimum=1, identity="placement"),
-    integer("cache_mb", "Memory for keys and values, in MiB.", 2048, minimum=16,
-            identity="placement"),
-    start_field(5.0),
-)  # fmt: skip
-_FLAGS = {
-    "max_model_len": "--max-model-len",
-    "dtype": "--dtype",
-    "threads": "--threads",
-    "max_batch_tokens": "--max-batch-tokens",
-    "max_sequences": "--max-sequences",
-    "cache_mb": "--cache-mb",
-}
-
-
 def _lease(options: OptionView) -> LeaseDraft:
     program = ["-m", "agentc_backends.servers.transformers.job_serve", "--die-with-parent"]
     program += ["--model", "{model}", "--served-name", "{served_name}"]
     program += ["--host", "{host}", "--port", "0", "--ready-file", "{ready_file}"]
-    for name, flag in _FLAGS.items():
-        value = options.get(name)
+    for name, value in options.config_of(EngineOptions).items():
         if value is not None:
-            program += [flag, str(value)]
+            program += [f"--{name.replace('_', '-')}", str(value)]
     if options.get("rerank") is not None:
         program += ["--rerank-candidates", str(options.integer("rerank.candidates"))]
         program += ["--rerank-critic", options.text("rerank.critic")]
@@ -118,7 +78,7 @@ BACKEND = ServerBackend(
     software=TORCH,
     builds=(STRUCTURED,),
     lease=_lease,
-    fields=FIELDS,
+    fields=(*fields_of(TransformersServer), *fields_of(StartLimit)),
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop", "reload", "cpu"}
         | {"tools"}

@@ -13,7 +13,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentc_backends.openai_api.process import add_process_arguments, prepare_process
+from agentc_backends.openai_api.process import add_process_arguments, add_settings, prepare_process
+from agentc_backends.servers.transformers.settings import EngineOptions
 
 if TYPE_CHECKING:
     from agentc_backends.servers.transformers.reranking import Reranker
@@ -98,12 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="servers.transformers.job_serve", description=__doc__)
     add_process_arguments(parser)
     parser.add_argument("--model", required=True, help="directory in Hugging Face layout")
-    parser.add_argument("--max-model-len", type=int, help="default: the model's context")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--max-batch-tokens", type=int, default=512, help="tokens in one pass")
-    parser.add_argument("--max-sequences", type=int, default=64, help="replies under way")
-    parser.add_argument("--cache-mb", type=int, default=2048, help="for keys and values, in MiB")
+    add_settings(parser, EngineOptions)
     parser.add_argument(
         "--rerank-candidates", type=int, help="say the best of so many, by the run's critic"
     )

@@ -5,16 +5,10 @@ from __future__ import annotations
 from agentc.backend_api import LeaseDraft, OptionView, Ranks, ServerBackend
 from agentc.backend_api.memory import MemoryQuestion, ServerMemory
 from agentc.backend_api.parallel import devices_of, sizes_of
-from agentc.kinds.field import (
-    Field,
-    boolean,
-    choice,
-    integer,
-    number,
-    seed,
-)
+from agentc.kinds.settings import fields_of
 from agentc_backends.data.models.sources import REMOTE_CODE
-from agentc_backends.servers.start_limit import start_field, start_limit
+from agentc_backends.servers.start_limit import StartLimit, start_limit
+from agentc_backends.servers.vllm.settings import VllmServer
 from agentc_backends.software import VLLM, VLLM_CUDA
 
 _ERROR = (
@@ -83,51 +77,6 @@ def server_memory(question: MemoryQuestion) -> ServerMemory:
     )
 
 
-FIELDS: tuple[Field, ...] = (
-    integer("max_model_len", "Longest prompt plus reply in tokens; null: the model's context.",
-            None, minimum=16, nullable=True),
-    choice("dtype", "Arithmetic of the weights; `auto` takes the checkpoint's.",
-           ("auto", "float32", "bfloat16", "float16"), "auto"),
-    choice("quantization", "Weight quantization; `none` takes what the checkpoint says.",
-           ("none", "awq", "gptq", "fp8", "bitsandbytes"), "none"),
-    choice("kv_cache_dtype", "Arithmetic of keys and values; `auto` takes that of the weights.",
-           ("auto", "bfloat16", "float16", "fp8"), "auto"),
-    choice("tool_parser", "How calls of functions are read out of replies, by the notation of the "
-           "model's chat template; `none`: they are not, and vLLM refuses `tool_choice: auto`.",
-           ("none", "hermes", "llama3_json", "mistral", "qwen3_coder", "deepseek_v3", "glm45",
-            "kimi_k2"), "none"),
-    seed("seed", "Seed of the server; requests carry their own."),
-    boolean("trust_remote_code", "Refused: no server runs code that a checkpoint ships.", False),
-    boolean("enable_prefix_caching", "Reuse keys and values of common prefixes.", True,
-            identity="placement"),
-    boolean("enable_chunked_prefill", "Compute long prompts in pieces beside replies under way; "
-            "null: vLLM's choice on GPUs. vLLM 0.32 on a CPU dies of it when requests carry seeds, "
-            "so null turns it off where no GPU is placed.", None, identity="placement"),
-    boolean("enforce_eager", "Do not compile the model, nor capture graphs: starts faster, runs "
-            "slower; null: on where no GPU is placed (but for `pipeline_parallel`, which needs "
-            "graphs there), off where one is. Compiling for a CPU takes 40 CPU seconds at each "
-            "start and a C++ compiler, for 5 to 18% of the speed.", None,
-            identity="placement"),
-    integer("tensor_parallel", "Devices that share each layer; null: 1, and over several nodes "
-            "the GPUs of each.", None, minimum=1, nullable=True, identity="placement"),
-    integer("pipeline_parallel", "Groups of devices that share the layers; null: 1, and over "
-            "several nodes what tensor_parallel leaves of the GPUs.", None, minimum=1,
-            nullable=True, identity="placement"),
-    number("gpu_memory_utilization", "Share of a device's memory that may be used.", 0.9, above=0,
-           maximum=1, identity="placement"),
-    integer("max_num_seqs", "Replies under way at once; null: vLLM's choice.", None, minimum=1,
-            nullable=True, identity="placement"),
-    integer("max_num_batched_tokens", "Tokens in one pass; null: vLLM's choice.", None, minimum=1,
-            nullable=True, identity="placement"),
-    number("cpu_offload_gb", "Weights kept in main memory, in GiB for each device.", 0.0,
-           minimum=0, identity="placement"),
-    integer("cpu_kv_cache_gb", "Memory for keys and values when serving on a CPU, in GiB.", 1,
-            minimum=1, identity="placement"),
-    integer("threads", "Threads of each worker when serving on a CPU, each bound to a core that no "
-            "other server of the machine has; bound to none where too few cores are free.", 1,
-            minimum=1, identity="placement"),
-    start_field(30.0),
-)  # fmt: skip
 _FLAGS = {
     "max_model_len": "--max-model-len",
     "dtype": "--dtype",
@@ -241,7 +190,10 @@ BACKEND = ServerBackend(
     software=VLLM,
     builds=(VLLM_CUDA,),
     lease=_lease,
-    fields=FIELDS,
+    fields=(
+        *fields_of(VllmServer),
+        *fields_of(StartLimit, default=StartLimit(start_minutes=30.0)),
+    ),
     capabilities=frozenset(
         {"chat", "completions", "logprobs", "token_ids", "scoring", "seed", "stop"}
         | {"gpu", "cpu", "multinode", "vision", "tools"}
