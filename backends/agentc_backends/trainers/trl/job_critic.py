@@ -7,14 +7,15 @@ Hidden texts are in token rows only, which stay in memory: nothing of them is wr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentc.kinds.training import CriticScore
 from agentc.program.artifact_files import CRITIC_FILE
 from agentc.program.job import Job, write_json
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
-from agentc_backends.data.chat.hidden_texts import FIRST_MESSAGE, HiddenTexts
+from agentc_backends.data.chat.hidden_texts import HiddenTexts
 from agentc_backends.data.chat.rows import (
     MaskRules,
     Normalisation,
@@ -39,24 +40,30 @@ from agentc_backends.trainers.trl.sharding import ModelLayout, load_with_layout
 Pairs = list[tuple[Side, Side]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CriticRules(CriticScore):
+    """How the critic scores; `template` is None where the job has no hidden texts."""
+
+    beta: float
+    template: Any = None
+
+
 def train(job: Job) -> None:
     """Train the critic of the job on its pairs and write its checkpoint. Raises RowsError,
     FormatError, TrainingDivergedError."""
-    settings = job.config["critic"]
+    settings = job.config.read_as(CriticRules, at="critic")
     plain = pairs_to_compare(job)
-    rows = with_hidden_texts(
-        job, plain, settings["template"], settings.get("template_at", FIRST_MESSAGE)
-    )
-    if settings["parameterisation"] == "value_head":
+    rows = with_hidden_texts(job, plain, settings.template, settings.template_at)
+    if settings.parameterisation == "value_head":
         train_value_head(job, rows, settings)
     else:
         _train_log_ratio(job, plain, rows, settings)
     if first_process():
-        write_json(job.out / CRITIC_FILE, {**settings, "reference": reference_of(job)})
+        write_json(job.out / CRITIC_FILE, {**job.config["critic"], "reference": reference_of(job)})
 
 
 def with_hidden_texts(
-    job: Job, rows: Sequence[Row], template: str | None, template_at: str = FIRST_MESSAGE
+    job: Job, rows: Sequence[Row], template: str | None, template_at: str
 ) -> list[Row]:
     """The pairs as the critic reads them: with the hidden text of their task, if the job has hidden
     texts. Raises RowsError, also where the agent's own prompt shows one."""
@@ -79,7 +86,7 @@ def reference_of(job: Job) -> str:
     return "/".join(models[0].parts[-3:-1])
 
 
-def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: dict[str, Any]) -> None:
+def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: CriticRules) -> None:
     """Train on pairs, `rows` with hidden texts, and write the checkpoint."""
     from datasets import Dataset
     from trl import DPOConfig
@@ -91,10 +98,10 @@ def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: dict
     encoder, rules = load_encoder(base), job.config.read_as(MaskRules, at="mask")
     nll_weight: float = job.config["nll_weight"]
     nll = NllRules(reduction=job.config.get("nll_reduction", "token"))
-    normalisation: Normalisation = settings["normalisation"]
+    normalisation = settings.normalisation
     pairs, counts = encode_pairs(encoder, rows, rules, turns=True)
     reference_pairs = pairs
-    if settings["reference_sees"] == "history" and rows != plain:
+    if settings.reference_sees == "history" and rows != plain:
         reference_pairs = pairs_without_hidden_texts(encoder, plain, rows, rules)
 
     def columns(empty: int) -> dict[str, list[Any]]:
@@ -193,7 +200,7 @@ class HeadItem:
     targets: list[float]
 
 
-def train_value_head(job: Job, rows: Sequence[Row], settings: Mapping[str, Any]) -> None:
+def train_value_head(job: Job, rows: Sequence[Row], settings: CriticRules) -> None:
     """Train a head on pairs, `rows` with hidden texts, and write the checkpoint and the head.
     Raises RowsError, FormatError, TrainingDivergedError."""
     from transformers import TrainingArguments
@@ -201,7 +208,7 @@ def train_value_head(job: Job, rows: Sequence[Row], settings: Mapping[str, Any])
     from agentc_backends.trainers.trl.critic_trainers import ValueCollator, ValueTrainer
 
     encoder, rules = load_encoder(job.input("model")), job.config.read_as(MaskRules, at="mask")
-    compares = settings["objective"] == "bradley_terry"
+    compares = settings.objective == "bradley_terry"
     items, counts = (pair_items if compares else turn_items)(encoder, rows, rules)
 
     def columns(empty: int) -> dict[str, list[Any]]:
@@ -224,9 +231,9 @@ def train_value_head(job: Job, rows: Sequence[Row], settings: Mapping[str, Any])
         return ValueTrainer(
             model=model,
             args=args,
-            beta=settings["beta"],
-            objective=settings["objective"],
-            pooling=settings["pooling"],
+            beta=settings.beta,
+            objective=settings.objective,
+            pooling=settings.pooling,
             data_collator=ValueCollator(encoder.pad),
             layout=layout,
             **arguments,
