@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentc.kinds.training import CriticScore
+from agentc.kinds.training import CriticLikelihood, CriticScore
 from agentc.program.artifact_files import CRITIC_FILE
 from agentc.program.job import Job, write_json
 from agentc_backends.data.chat.formats import NoRowsError, RowsError
@@ -96,8 +96,8 @@ def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: Crit
 
     base = job.input("model")
     encoder, rules = load_encoder(base), job.config.read_as(MaskRules, at="mask")
-    nll_weight: float = job.config["nll_weight"]
-    nll = NllRules(reduction=job.config.get("nll_reduction", "token"))
+    likelihood = job.config.read_as(CriticLikelihood)
+    nll = NllRules(reduction=likelihood.nll_reduction)
     normalisation = settings.normalisation
     pairs, counts = encode_pairs(encoder, rows, rules, turns=True)
     reference_pairs = pairs
@@ -119,7 +119,7 @@ def _train_log_ratio(job: Job, plain: list[Row], rows: list[Row], settings: Crit
             ref_model=load_with_layout(references[0], layout) if references else None,
             reference_cache=job.work / "reference_scores.json",
             reference_rows=reference_rows,
-            nll_weight=nll_weight,
+            nll_weight=likelihood.nll_weight,
             nll=nll,
             data_collator=CriticCollator(encoder.pad),
             layout=layout,
