@@ -123,7 +123,7 @@ def test_an_empty_choice_says_why(
     given: list[dict[str, Any]], min_reward: float | None, says: str
 ) -> None:
     with pytest.raises(RowsError) as refused:
-        select_rows(given, RowChoice(min_reward))
+        select_rows(given, RowChoice(min_reward=min_reward))
     assert says in str(refused.value)
 
 

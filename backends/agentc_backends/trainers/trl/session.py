@@ -39,7 +39,7 @@ CHECKPOINTS = "checkpoint-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainerSettings:
+class TrlSettings:
     """What all three jobs read: `arguments` are those of TRL's configuration class."""
 
     arguments: Mapping[str, Any]
@@ -70,7 +70,7 @@ def train_with(
 
     from agentc_backends.trainers.trl.trainer_base import Reporter
 
-    settings, base = job.config.read_as(TrainerSettings), job.input("model")
+    settings, base = job.config.read_as(TrlSettings), job.input("model")
     job.config.assert_all_read()
     layout, lora = read_layout(job), settings.lora
     require_lora_targets(base, () if lora is None else lora.targets)
