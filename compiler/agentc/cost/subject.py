@@ -105,6 +105,19 @@ class JobProfile:
         return tuple(name for names in self.inputs.values() for name in names)
 
 
+def _json_writer() -> Callable[[Any], bytes]:
+    # Not above: software in which plans are only read has no orjson.
+    import orjson
+
+    def write(part: Any) -> bytes:
+        try:
+            return orjson.dumps(part)
+        except orjson.JSONEncodeError:  # a whole number of more than 64 bits, say
+            return repr(part).encode()
+
+    return write
+
+
 @dataclass(frozen=True, slots=True)
 class Likenesses:
     """Tells which jobs of one document cost the same, their inputs aside. A seed costs nothing.
@@ -112,6 +125,7 @@ class Likenesses:
     Jobs repeat the parts of a few bodies, so what is made of a part is kept by its JSON.
     """
 
+    _json: Callable[[Any], bytes] = field(default_factory=_json_writer)
     _texts: dict[bytes, str] = field(default_factory=dict)
     _servers: dict[bytes, ServerProfile] = field(default_factory=dict)
 
@@ -123,28 +137,18 @@ class Likenesses:
 
     def server(self, lease: Mapping[str, Any]) -> ServerProfile:
         """What a lease says of its server."""
-        written = _json_of(lease)
+        written = self._json(lease)
         profile = self._servers.get(written)
         if profile is None:
             profile = self._servers[written] = _server_of(lease)
         return profile
 
     def _text(self, part: Any) -> str:
-        written = _json_of(part)
+        written = self._json(part)
         known = self._texts.get(written)
         if known is None:
             known = self._texts[written] = repr(_without_seeds(part))
         return known
-
-
-def _json_of(part: Any) -> bytes:
-    # Not above: software in which plans are only read has no orjson.
-    import orjson
-
-    try:
-        return orjson.dumps(part)
-    except orjson.JSONEncodeError:  # a whole number of more than 64 bits, say
-        return repr(part).encode()
 
 
 def _without_seeds(value: Any) -> Any:

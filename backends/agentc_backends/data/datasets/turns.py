@@ -207,7 +207,7 @@ class TurnReader:
                 "write `name`, and `arguments` as a JSON object, or as a text that holds one (in "
                 "double quotes)",
             )
-        for each in {id(fields): fields, id(outer): outer}.values():
+        for each in (fields,) if fields is outer else (fields, outer):
             each.finish(self.what)
         return call_text(name, text.strip())
 

@@ -242,11 +242,8 @@ def load_whole(checkpoint: Path, model: Any, optimizer: Any) -> None:
 
 def _by_name(saved: dict[str, Any], model: Any, optimizer: Any) -> dict[str, Any]:
     """An optimiser's state by the names of parameters, from one by their places."""
-    name_of = {id(parameter): name for name, parameter in model.named_parameters()}
-    names = [
-        [name_of[id(parameter)] for parameter in group["params"]]
-        for group in optimizer.param_groups
-    ]
+    name_of = {parameter: name for name, parameter in model.named_parameters()}
+    names = [[name_of[each] for each in group["params"]] for group in optimizer.param_groups]
     in_order = [name for group in names for name in group]
     return {
         "state": {in_order[place]: value for place, value in saved["state"].items()},
