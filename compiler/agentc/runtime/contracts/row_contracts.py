@@ -117,7 +117,7 @@ def message_findings(messages: Any, first: str | None = None) -> Iterator[str]:
         opens = role == "system" and index == 0 and first is None
         if "tools" in message:
             if not opens or not _are_functions(message["tools"]):
-                yield (f"message {index}: tools are functions, of a leading system message alone")
+                yield f"message {index}: tools are functions, of a leading system message alone"
                 return
             answers = ("user", "tool")
         if opens:
@@ -271,10 +271,7 @@ def _choice_findings(choices: Any, turns: int) -> Iterator[str]:
         return
     for index, choice in enumerate(choices):
         if not isinstance(choice, dict) or set(choice) != {"taken", "distinct", "advantages"}:
-            yield "%d: expected {taken, distinct, advantages}, found %s" % (
-                index,
-                abbreviated(choice),
-            )
+            yield f"{index}: expected {{taken, distinct, advantages}}, found {abbreviated(choice)}"
             continue
         taken, distinct, values = choice["taken"], choice["distinct"], choice["advantages"]
         if values is None:
@@ -283,9 +280,8 @@ def _choice_findings(choices: Any, turns: int) -> Iterator[str]:
         elif not isinstance(values, list) or not values or not all(map(is_finite, values)):
             yield f"{index}: advantages: expected numbers, found {abbreviated(values)}"
         elif taken != values.index(max(values)):
-            yield "%d: took %s, but reply %d has the largest advantage" % (
-                index, abbreviated(taken), values.index(max(values)),
-            )  # fmt: skip
+            best = values.index(max(values))
+            yield f"{index}: took {abbreviated(taken)}, but reply {best} has the largest advantage"
         elif not is_integer(distinct) or not 1 < distinct <= len(values):
             yield f"{index}: distinct: {abbreviated(distinct)} of {len(values)} replies"
 
