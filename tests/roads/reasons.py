@@ -25,6 +25,16 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "declare": "says which tasks an environment has under these settings",
         "parallel": "works out the sizes that a spec leaves open",
     },
+    "agentc/ir": {
+        "module": "is the body of stages, with the values that they share",
+    },
+    "agentc/passes": {
+        "lower": "makes the jobs of all stages of a body",
+    },
+    "agentc/program": {
+        "job": "gives the program its config",
+        "settings": "makes the dataclass of the plan's settings, and holds them to their limits",
+    },
     "agentc/passes/checks": {
         "subject": "gives rules the value in effect",
         "preferences": "rule: a plausible `beta`",
@@ -34,7 +44,6 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "trial": "gives a stage to each backend that might do it, and keeps what nobody read",
         "module_context": "makes plain values of what a body sets",
         "leases": "has the lease of an entry drafted; says what else is in it: software, a model",
-        "drafts": "keeps equal parts once for a plan",
     },
     "agentc/plan": {
         "canonical": "makes plain JSON: what keys hash, what plan.json holds",
@@ -50,15 +59,17 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "process": "is the one place that starts processes",
     },
     "agentc/runtime/software": {
-        "compiling": "looks whether a server's words let it compile code",
+        "host_requirements": "looks whether a server's words let it compile code",
     },
     "agentc/runtime/servers": {
-        "lease": "fills in port and files; starts the server",
+        "own_server": "fills in port and files; starts the server",
         "server_log": "reads the cause of a failed start from its log",
         "job_leases": "reads the plan's lease; tells the job how to open an environment; "
         "compares what was opened with the plan",
     },
-    "agentc/runtime/store": {},
+    "agentc/runtime/store": {
+        "plan_file": "reads the entry of one job from the plan",
+    },
     "agentc_backends/agents/command": {"backend": "is asked as well, for it plays episodes too"},
     "agentc_backends/agents/recording": {"lowering": "asks whether the server tells tokens"},
     "agentc_backends/agents/verifiers": {"backend": "is asked as well, for it plays episodes too"},
@@ -66,7 +77,8 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "declaration": "makes the dataclass of the view's values, and the lease of it",
     },
     "agentc_backends/environments/server": {
-        "settings": "turns the dataclass into JSON and back; holds values to their limits",
+        "settings": "writes the dataclass as JSON; states it in the identity",
+        "environment": "is the base class, whose identity states the settings",
         "program": "imports the world's program and opens it with the settings; serves it, too",
         "world": "shows the settings in its identity",
     },

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from agentc.backend_api import StageBackend
+from agentc.backend_api.honoured import view_of
 from agentc.kinds.training import RowChoice
 from agentc.program.job import JobConfig
 from agentc.runtime.health import StageFacts, findings
@@ -18,6 +20,9 @@ from agentc_backends.data.chat.rows import MaskRules, RowCounts, Side, _checked,
 from agentc_backends.data.models.checkpoint import is_unchanged
 from agentc_backends.trainers.common.rows import select_rows
 from agentc_backends.trainers.common.step_log import curve_facts, max_grad_norm, step_facts
+from agentc_backends.trainers.openrlhf.backend import SFT as OPENRLHF_SFT
+from agentc_backends.trainers.trl.backend import SFT as TRL_SFT
+from agentc_backends.trainers.xtuner.backend import SFT as XTUNER_SFT
 
 
 def weights(folder: Path, files: dict[str, dict[str, tuple[str, bytes]]]) -> Path:
@@ -81,17 +86,16 @@ def test_logged_steps_become_facts(tmp_path: Path) -> None:
     assert step_facts(tmp_path / "none.jsonl", None) == {}
 
 
-@pytest.mark.parametrize(
-    ("config", "norm"),
-    [
-        ({"arguments": {"max_grad_norm": 0.5}}, 0.5),
-        ({"max_norm": 2}, 2.0),
-        ({"flags": ["--a", "b", "--max_norm", "1.5"]}, 1.5),
-        ({}, None),
-    ],
-)
-def test_each_library_has_its_name_for_the_clipping_norm(config: Any, norm: float | None) -> None:
-    assert max_grad_norm(JobConfig(config)) == norm
+@pytest.mark.parametrize("backend", [TRL_SFT, OPENRLHF_SFT, XTUNER_SFT], ids=lambda each: each.id)
+def test_each_library_has_its_name_for_the_clipping_norm(backend: StageBackend) -> None:
+    settings = {"lr": 1e-4, "global_batch": 8, "max_length": 64, "max_grad_norm": 1.5}
+    view = view_of(backend, settings, {"model": ("base",), "data": ("rows",)})
+    (draft,) = backend.lower(view, None)  # type: ignore[arg-type]
+    assert max_grad_norm(JobConfig(draft.config)) == 1.5
+
+
+def test_a_config_without_a_clipping_norm_has_none() -> None:
+    assert max_grad_norm(JobConfig({})) is None
 
 
 def played(number: int, source: str | None = "policy") -> dict[str, Any]:

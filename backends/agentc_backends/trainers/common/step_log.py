@@ -127,8 +127,8 @@ def _gradients(norms: Sequence[float], limit: float) -> dict[str, Any]:
 
 def max_grad_norm(config: JobConfig) -> float | None:
     """The clipping norm of a training job, by its library's name for it."""
-    arguments = config.get("arguments") or {}
-    for value in (arguments.get("max_grad_norm"), config.get("max_norm")):
+    arguments, settings = config.get("arguments") or {}, config.get("settings") or {}
+    for value in (arguments.get("max_grad_norm"), settings.get("max_norm")):
         if value is not None:
             return float(value)
     flags: Sequence[str] = config.get("flags") or ()
