@@ -317,7 +317,7 @@ def test_a_python_of_agentc_that_may_not_be_executed_is_named(
     said = capsys.readouterr().err
     assert f"the interpreter {python} cannot be started: " in said
     assert f"may not execute {python} ({python} is -rw-r--r-- " in said
-    assert "install agentc with a Python that every user of it may execute" in said
+    assert "set agentc up with a Python that each of its users may execute" in said
     assert RunFolder.of(layout, "tiny").history.exists()
 
 

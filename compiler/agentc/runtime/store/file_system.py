@@ -228,7 +228,7 @@ def explain_start(error: OSError) -> str | None:
         barrier = next((path for path in steps if not _may_use(path)), real)
         cause = f"{_me()} may not execute {real} ({_permissions(barrier)})"
     if program == sys.executable:
-        remedy = "install agentc with a Python that every user of it may execute (/usr/bin/python3)"
+        remedy = "set agentc up with a Python that each of its users may execute (/usr/bin/python3)"
     else:
         remedy = (
             "build the software environment with a Python that its users may execute; "
