@@ -91,9 +91,9 @@ def words_for(
             return Candidates(_shipped_specs())
         case "diff", "A" | "B":
             return Candidates(_runs(typed), _SPECS)
-        case "explain", "CODE|STAGE" if spec is None and prefix[:1] in ("", "A", "a"):
-            return Candidates(_codes(), _SPECS)
-        case _, "CODE|STAGE" | "OBJECT|STAGE" | "STAGE":
+        case "explain", "NAME|CODE|STAGE" if spec is None:
+            return Candidates(_codes() if prefix[:2] in ("A", "AG") else _explained(), _SPECS)
+        case _, "NAME|CODE|STAGE" | "OBJECT|STAGE" | "STAGE":
             return Candidates(_stages(spec, typed))
         case _, "NAME=VALUE" if action.dest == "params":
             return Candidates(_params(spec, prefix))
@@ -236,6 +236,17 @@ def _shipped_specs() -> dict[str, str]:
     from agentc.cli.init import shipped_specs
 
     return dict.fromkeys(shipped_specs(), "")
+
+
+def _explained() -> dict[str, str]:
+    """The names of the language, with what they are."""
+    from agentc.backend_api import load_backends
+    from agentc.kinds import KINDS
+    from agentc.kinds.metric_names import METRIC_DOCS
+
+    kinds = {kind.name: kind.doc for kind in KINDS}
+    backends = {backend.id: backend.doc for backend in load_backends()}
+    return {**kinds, **backends, **METRIC_DOCS, **_codes()}
 
 
 def _codes() -> dict[str, str]:

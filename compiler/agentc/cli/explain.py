@@ -1,5 +1,5 @@
-"""`agentc explain`: a diagnostic code, or how a stage of a spec was understood. `agentc templates`:
-the templates that ship with agentc. `agentc schema`: the JSON Schema of the spec language."""
+"""`agentc explain`: a name of the spec language, a diagnostic code, or how a stage was understood.
+`agentc templates`: those that ship with agentc. `agentc schema`: the language's JSON Schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentc.cli.arguments import (
 )
 from agentc.cli.parser import Command
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
-from agentc.text import aligned
+from agentc.text import aligned, terminal_width
 
 if TYPE_CHECKING:
     from agentc.backend_api import StageBackend
@@ -31,35 +31,60 @@ if TYPE_CHECKING:
     from agentc.templates.library import Template, TemplateParam
 
 
-_EXPLAIN_HELP = "explain a diagnostic code, or the backend and the settings of a stage"
+_EXPLAIN_HELP = "explain a kind, a setting, a backend, a metric, a code, or a stage of a spec"
 _CODE = re.compile(r"(?i)(?:AGC)?(\d+)")
 
 
 def _configure_explain(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("name", metavar="CODE|STAGE", help="such as AGC602, `sft` or `eto.2.dpo`")
+    parser.add_argument(
+        "name",
+        metavar="NAME|CODE|STAGE",
+        help="dpo, dpo.beta, textcraft, trl.sft, pass_at, AGC602; with SPEC also a stage",
+    )
     add_spec_arguments(parser, optional=True)
-    add_format_argument(parser, "json: an object for each stage, or of the code, one a line")
+    add_format_argument(parser, "json: an object for each stage, name or code, one a line")
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    """0; 1 when the spec has no such thing because it has errors; 2 without a spec; 5 for an
-    unknown code or stage."""
+    """0; 1 when the spec has no such thing because it has errors; 2 for a spec without a stage; 5
+    for an unknown name."""
     if arguments.spec is not None and names_spec(arguments.name):
         # `agentc why` takes the spec first: nobody should have to remember which is which.
         arguments.name, arguments.spec = str(arguments.spec), Path(arguments.name)
     number = _CODE.fullmatch(arguments.name)  # no stage is called like a number
     if number is not None:
         return _explain_code(f"AGC{number[1]}", arguments.format)
-    if arguments.spec is None:
-        alone = names_spec(arguments.name)
-        words = f"STAGE {arguments.name}" if alone else f"{arguments.name} SPEC"
+    if arguments.spec is not None:
+        return _explain_stage(arguments)
+    if names_spec(arguments.name):
         print(
-            f"agentc: name a stage and its spec: agentc explain {words}",
+            f"agentc: name a stage and its spec: agentc explain STAGE {arguments.name}",
             file=sys.stderr,
         )
         return EXIT_USAGE
-    return _explain_stage(arguments)
+    return _explain_name(arguments.name, arguments.format)
+
+
+def _explain_name(name: str, form: str) -> int:
+    from agentc.backend_api import load_backends
+    from agentc.diagnostics.suggest import did_you_mean
+    from agentc.reference.topics import names, topics
+
+    table = load_backends()
+    found = topics(name, table, terminal_width(sys.stdout))
+    if not found:
+        hint = did_you_mean(name, names(table)) or (
+            "of a stage, name the spec too: agentc explain STAGE SPEC"
+        )
+        print(f"agentc: nothing is called `{name}`; {hint}", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    for number, topic in enumerate(found):
+        if form == "json":
+            print(json.dumps({"name": topic.name, "text": list(topic.lines)}, ensure_ascii=False))
+        else:
+            print("\n".join(["", *topic.lines] if number else topic.lines))
+    return 0
 
 
 def _explain_code(name: str, form: str) -> int:

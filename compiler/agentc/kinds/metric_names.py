@@ -8,7 +8,7 @@ a curve, which says how much was played until its return reached a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -30,6 +30,31 @@ METRIC_NAMES = (
     "win_rate", *REWARD_NAMES, "trajectories_to", "steps_to", "tokens_to",
 )  # fmt: skip
 """How they are written; 10 stands for any number of attempts."""
+METRIC_DOCS: Mapping[str, str] = {
+    "reward": "The reward of an episode, as its environment has it; of a task, the mean over its "
+    "attempts.",
+    "success": "The share of episodes whose reward reaches the environment's bar, or the stage's "
+    "`success_at`.",
+    "best_of": "`best_of(k)`: the expected largest reward of k attempts at a task, over all "
+    "choices of k of its attempts. A stage measures it with `best_of: [k]`.",
+    "pass_at": "`pass_at(k)`: the chance that one of k attempts at a task succeeds, unbiased. A "
+    "stage measures it with `best_of: [k]`.",
+    "loops": "The share of episodes in which a block of actions is repeated at once (Agent-R, "
+    "figure 4). A stage measures it with `loops: {}`.",
+    "revision_length": "The mean number of the first action that the judge found wrong, over the "
+    "revisions of a task (Agent-R, table 3). Of `revise` stages.",
+    "revised": "The share of revisions of a task in which the judge found a wrong action. Of "
+    "`revise` stages.",
+    "win_rate": "The share of tasks on which the reward is above the baseline's, a tie counted as "
+    "a half. `compare` measures it with `wins: true`.",
+    "cosine": "The cosine of two pictures' features: the reward of environments that compare "
+    "pages.",
+    "composite": "The mean of several likenesses of two pages, where the environment's reward is "
+    "that.",
+    "trajectories_to": "Episodes that a run of RL played until its return reached a value.",
+    "steps_to": "Turns that a run of RL played until its return reached a value.",
+    "tokens_to": "Tokens that the policy of a run of RL wrote until its return reached a value.",
+}
 METRIC_PATTERN = (
     r"^(reward|success|loops|revision_length|revised|win_rate|cosine|composite|"
     r"trajectories_to|steps_to|tokens_to|"

@@ -1,0 +1,258 @@
+"""What `agentc explain` says of a name of the spec language: a kind of stage, one of its settings,
+a backend, an environment, a server, a metric, a type of artifact, or another tool's word for one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agentc.backend_api import (
+    Backend,
+    BackendTable,
+    EnvironmentBackend,
+    StageBackend,
+    entry_fields,
+)
+from agentc.backend_api.honoured import honoured_fields
+from agentc.backend_api.view import find_setting, unused_paths
+from agentc.diagnostics.synonyms import synonyms
+from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
+from agentc.kinds.artifacts import ARTIFACT_TYPES, ArtifactType
+from agentc.kinds.field import Field
+from agentc.kinds.metric_names import METRIC_DOCS
+from agentc.reference.examples import example_of
+from agentc.reference.pages import type_text
+from agentc.text import aligned, wrapped
+
+_SECTIONS = {"env": "environments", "serve": "servers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A name and the lines about it."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+def topics(name: str, table: BackendTable, width: int | None = None) -> list[Topic]:
+    """All that the name means, most general first; empty for an unknown one. A setting may be
+    written alone (`beta`) or behind what has it (`dpo.beta`, `env.textcraft.max_depth`)."""
+    found = [*_whole(name, table, width)]
+    parts = name.split(".")
+    for count in range(1, len(parts)):
+        owner, path = ".".join(parts[:count]), ".".join(parts[count:])
+        found += _settings_of(owner, path, table, width)
+    if not found:
+        found = [*_settings_named(name, table, width)]
+    if not found:
+        for other in synonyms(name):
+            for topic in topics(other, table, width):
+                said = f"`{name}` is called `{other}` here."
+                found.append(Topic(topic.name, (said, "", *topic.lines)))
+    return found
+
+
+def names(table: BackendTable) -> list[str]:
+    """Every name that is explained, but for paths of settings."""
+    settings = {field.name for fields in _tables(table).values() for field in fields}
+    return [
+        *(kind.name for kind in KINDS),
+        *sorted(table.backends),
+        *(_short(backend) for backend in table if not isinstance(backend, StageBackend)),
+        *METRIC_DOCS,
+        *(artifact.name for artifact in ARTIFACT_TYPES),
+        *sorted(settings),
+    ]
+
+
+def _whole(name: str, table: BackendTable, width: int | None) -> Iterator[Topic]:
+    kind = kind_named(name)
+    if kind is not None:
+        yield Topic(name, tuple(_kind_lines(kind, table, width)))
+    for backend in table:
+        short = not isinstance(backend, StageBackend) and _short(backend) == name
+        if backend.id == name or short:
+            yield Topic(backend.id, tuple(_backend_lines(backend, width)))
+    family = name.partition("(")[0]
+    if family in METRIC_DOCS:
+        yield Topic(family, (f"metric: {family}", *wrapped(METRIC_DOCS[family], width, "  ", "")))
+    for artifact in ARTIFACT_TYPES:
+        if artifact.name == name:
+            yield Topic(name, tuple(_artifact_lines(artifact, width)))
+
+
+def _short(backend: Backend) -> str:
+    return backend.id.partition(".")[2]
+
+
+def _tables(table: BackendTable) -> dict[str, Sequence[Field]]:
+    """The settings of each kind and each backend, by its name."""
+    own = {
+        backend.id: backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
+        for backend in table
+    }
+    return {**{kind.name: kind.fields for kind in KINDS}, **own}
+
+
+def _settings_of(owner: str, path: str, table: BackendTable, width: int | None) -> Iterator[Topic]:
+    owners = [owner, *(f"{family}.{owner}" for family in _SECTIONS)]
+    for name, fields in _tables(table).items():
+        setting = find_setting(tuple(fields), path) if name in owners else None
+        if setting is not None:
+            lines = _setting_lines(name, path, setting.declared, table, width)
+            yield Topic(f"{name}.{path}", tuple(lines))
+
+
+def _settings_named(name: str, table: BackendTable, width: int | None) -> Iterator[Topic]:
+    """The settings of that name, wherever they are; each in short where there are several."""
+    places = [
+        (owner, path, field)
+        for owner, fields in _tables(table).items()
+        for path, field in _paths(fields)
+        if path.rpartition(".")[2] == name
+    ]
+    if len(places) == 1:
+        [(owner, path, field)] = places
+        yield Topic(f"{owner}.{path}", tuple(_setting_lines(owner, path, field, table, width)))
+    elif places:
+        rows = [(f"{owner}.{path}", *_in_short(field)) for owner, path, field in places]
+        more = "`agentc explain` with one of these names says more"
+        yield Topic(name, (f"`{name}` is a setting of", *aligned(rows, indent="  "), more))
+
+
+def _paths(fields: Sequence[Field], before: str = "") -> Iterator[tuple[str, Field]]:
+    for field in fields:
+        yield before + field.name, field
+        yield from _paths(field.fields, f"{before}{field.name}.")
+
+
+def _in_short(field: Field) -> tuple[str, str]:
+    kind = "mapping" if field.fields else type_text(dict(field.schema)).replace("`", "")
+    return kind, "required" if field.required else f"default {_written(field)}"
+
+
+def _written(field: Field) -> str:
+    return json.dumps(field.default, ensure_ascii=False)
+
+
+def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[str]:
+    yield f"kind: {kind.name}"
+    yield from wrapped(kind.doc, width, "  ", "")
+    made = dict.fromkeys((kind.produces.name, *(made.name for made in kind.products.values())))
+    yield f"  makes: {' or '.join(made)}"
+    for role in kind.roles:
+        accepts = " or ".join(accepted.name for accepted in role.accepts)
+        how = (", several" if role.many else "") + (", optional" if role.optional else "")
+        yield from wrapped(f"input {role.name}: {accepts}{how}. {role.doc}", width, "  ", "    ")
+    if kind.uses:
+        yield f"  names: {', '.join(kind.uses)}"
+    ids = [backend.id for backend in table.stage_backends(kind.name)]
+    marked = [f"{name} (default)" if name == kind.default_backend else name for name in ids]
+    yield from wrapped(f"backends: {', '.join(marked)}", width, "  ", "    ")
+    if kind.fields:
+        yield ""
+        yield "settings"
+        ordered = sorted(kind.fields, key=lambda field: not field.required)
+        rows = [(field.name, *_in_short(field)) for field in ordered]
+        yield from aligned(rows, indent="  ")
+        yield f"  `agentc explain {kind.name}.{ordered[0].name}` says more of one"
+    example = example_of(kind.name)
+    if example is not None:
+        yield ""
+        yield "example"
+        yield from (f"  {line}" for line in example.splitlines())
+
+
+def _setting_lines(
+    owner: str, path: str, field: Field, table: BackendTable, width: int | None
+) -> Iterator[str]:
+    kind, default = _in_short(field)
+    yield f"{owner}.{path}: {kind}, {default}"
+    yield from wrapped(field.doc, width, "  ", "")
+    if field.identity == "semantic":
+        yield "  It enters the key of the result: another value computes the stage again."
+    else:
+        yield "  It enters no key: a finished result stays as it is under another value."
+    stage_kind = kind_named(owner)
+    if stage_kind is not None:
+        yield from _support(stage_kind, path, table, width)
+    for inner in field.fields:
+        yield from wrapped(f"{inner.name}: {', '.join(_in_short(inner))}. {inner.doc}", width,
+                           "  ", "    ")  # fmt: skip
+
+
+def _support(kind: Kind, path: str, table: BackendTable, width: int | None) -> Iterator[str]:
+    """Which backends read a setting of a kind, and why others do not."""
+    backends = table.stage_backends(kind.name)
+    reasons = {
+        backend.id: unused_paths((*kind.fields, *backend.options), backend.unused).get(path)
+        for backend in backends
+    }
+    top = path.partition(".")[0]
+    reading = [b.id for b in backends if reasons[b.id] is None and top in honoured_fields(b)]
+    if len(backends) > 1 or not reading:
+        yield from wrapped(f"read by: {', '.join(reading) or 'no backend'}", width, "  ", "    ")
+    for backend in backends:
+        if backend.id not in reading:
+            reason = reasons[backend.id]
+            yield from wrapped(f"not by {backend.id}{f': {reason}' if reason else ''}", width,
+                               "  ", "    ")  # fmt: skip
+
+
+def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
+    family, _, short = backend.id.partition(".")
+    if isinstance(backend, StageBackend):
+        yield f"{backend.id}: a backend of `kind: {backend.kind}`, version {backend.version}"
+    else:
+        what = "an environment" if isinstance(backend, EnvironmentBackend) else "a model server"
+        yield f"{backend.id}: {what}, version {backend.version}"
+    yield from wrapped(backend.doc, width, "  ", "")
+    if isinstance(backend, EnvironmentBackend):
+        yield f"  splits: {', '.join(backend.splits) or 'those of its data'}"
+        low, high = backend.reward_range
+        yield f"  rewards: {low:g} to {high:g}, a success from {backend.success_at:g}"
+        for data in backend.data_sets:
+            yield from wrapped(f"data: `agentc data fetch {data.name}`. {data.doc}", width, "  ",
+                               "    ")  # fmt: skip
+    if backend.capabilities:
+        words = f"capabilities: {', '.join(sorted(backend.capabilities))}"
+        yield from wrapped(words, width, "  ", "    ")
+    own = backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
+    if own:
+        yield ""
+        yield "options" if isinstance(backend, StageBackend) else "settings"
+        yield from aligned([(field.name, *_in_short(field)) for field in own], indent="  ")
+    yield ""
+    yield "example"
+    if isinstance(backend, StageBackend):
+        yield from (f"  {line}" for line in _with_backend(backend).splitlines())
+    else:
+        yield f"  {_SECTIONS[family]}:"
+        yield f"    mine: {{backend: {short}}}"
+
+
+def _with_backend(backend: StageBackend) -> str:
+    """The example of the backend's kind, on it; of a model, whose backends have little in common,
+    the name alone."""
+    kind = backend.kind
+    name = backend.id.removesuffix(f".{kind}").removeprefix(f"{kind}.")
+    if kind == MODEL_KIND:
+        return f"models:\n  base: {{backend: {name}}}"
+    head, line, rest = (example_of(kind) or "").partition(f"    kind: {kind}\n")
+    return f"{head}{line}    backend: {name}\n{rest}"
+
+
+def _artifact_lines(artifact: ArtifactType, width: int | None) -> Iterator[str]:
+    yield f"{artifact.name}: an artifact, version {artifact.schema_version}"
+    yield from wrapped(artifact.doc, width, "  ", "")
+    if artifact.rows:
+        yield f"  rows: {artifact.rows}, one JSON object a line"
+    makers = [kind.name for kind in KINDS if artifact in (kind.produces, *kind.products.values())]
+    readers = [kind.name for kind in KINDS if kind.reads(artifact)]
+    if makers:
+        yield from wrapped(f"made by kinds: {', '.join(makers)}", width, "  ", "    ")
+    if readers:
+        yield from wrapped(f"read by kinds: {', '.join(readers)}", width, "  ", "    ")
