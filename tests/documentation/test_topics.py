@@ -13,7 +13,7 @@ from agentc.exit_codes import EXIT_NOT_FOUND
 from agentc.kinds import KINDS
 from agentc.kinds.metric_names import METRIC_NAMES
 from agentc.reference.examples import EXAMPLES, SCAFFOLD
-from agentc.reference.topics import names, topics
+from agentc.reference.topics import LISTS, names, topics
 
 TABLE = load_backends()
 
@@ -71,3 +71,13 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["name"] == "dpo.beta"
     assert main(["explain", "dpoo"]) == EXIT_NOT_FOUND
     assert "did you mean `dpo`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_what_is_listed_is_explained(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", what, "--format", "json"]) == 0
+    listed = [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
+    assert len(listed) > 3
+    assert all(explained(name) for name in listed)
+    assert main(["list", what]) == 0
+    assert listed[0] in capsys.readouterr().out.splitlines()[0]

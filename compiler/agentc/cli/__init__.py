@@ -55,6 +55,7 @@ COMMANDS = (
     "provenance",
     "push",
     "explain",
+    "list",
     "templates",
     "schema",
     "conformance",
@@ -72,6 +73,7 @@ _MODULES = {
     "claims": "report",
     "export": "env_serve",
     "graph": "plan",
+    "list": "explain",
     "schema": "explain",
     "templates": "explain",
 }
@@ -99,7 +101,7 @@ _IN_OTHER_TOOLS = {
         "are beside it. `agentc status` prints the end of the log of each failed job, "
         "`agentc why STAGE` the key"
     ),
-    ("ls", "list", "ps"): (
+    ("ls", "ps"): (
         "`agentc runs` lists runs, `agentc store ls` results, `agentc status` the jobs of a run"
     ),
     ("show", "results"): "`agentc report` has the results of a run, `agentc plan SPEC` its jobs",
@@ -118,7 +120,8 @@ A first look:
   agentc plan specs/quickstart.yaml        what would run, what is there already, and why
   agentc cost specs/quickstart.yaml        how long it would take, and the sources of that
   agentc run specs/quickstart.yaml         run what is missing, then write the report
-  agentc explain AGC203                    what a message means, with an example and its mending
+  agentc explain dpo.beta                  what a setting is, and who reads it
+  agentc explain AGC203                    what a message means, with an example and its fix
 
 exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed

@@ -228,6 +228,32 @@ def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json
         yield path, view.get(path), note
 
 
+_LIST_HELP = "list kinds of stages, backends, environments, servers, metrics or types of artifacts"
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    from agentc.reference.topics import LISTS
+
+    parser.add_argument("what", choices=LISTS)
+    add_format_argument(parser, "json: an object for each, one a line")
+
+
+def _list_names(arguments: argparse.Namespace) -> int:
+    """0."""
+    from agentc.backend_api import load_backends
+    from agentc.reference.topics import rows
+
+    found = rows(arguments.what, load_backends())
+    if arguments.format == "json":
+        for name, doc in found:
+            print(json.dumps({"name": name, "doc": doc}, ensure_ascii=False))
+        return 0
+    print("\n".join(aligned([(name, _sentence(doc)) for name, doc in found])))
+    print(f"`agentc explain NAME` says more of one, such as {found[0][0]}")
+    return 0
+
+
 _TEMPLATES_HELP = "list the templates that specs can `use:`, or show one with its parameters"
 
 
@@ -362,6 +388,7 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 COMMANDS = {
     "explain": Command(_EXPLAIN_HELP, _configure_explain, _explain),
+    "list": Command(_LIST_HELP, _configure_list, _list_names),
     "templates": Command(_TEMPLATES_HELP, _configure_templates, _templates),
     "schema": Command(_SCHEMA_HELP, _configure_schema, _schema),
 }

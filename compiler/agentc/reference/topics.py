@@ -55,6 +55,27 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
     return found
 
 
+LISTS = ("kinds", "backends", "environments", "servers", "metrics", "artifacts")
+"""What `agentc list` lists."""
+
+
+def rows(what: str, table: BackendTable) -> list[tuple[str, str]]:
+    """The names of one of `LISTS`, each with what it is."""
+    match what:
+        case "kinds":
+            return [(kind.name, kind.doc) for kind in KINDS]
+        case "backends":
+            return [(backend.id, backend.doc) for backend in table]
+        case "environments":
+            return [(_short(backend), backend.doc) for backend in table.environments()]
+        case "servers":
+            return [(_short(backend), backend.doc) for backend in table.servers()]
+        case "metrics":
+            return list(METRIC_DOCS.items())
+        case _:
+            return [(artifact.name, artifact.doc) for artifact in ARTIFACT_TYPES]
+
+
 def names(table: BackendTable) -> list[str]:
     """Every name that is explained, but for paths of settings."""
     settings = {field.name for fields in _tables(table).values() for field in fields}
