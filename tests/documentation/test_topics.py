@@ -12,7 +12,7 @@ from agentc.cli import main
 from agentc.exit_codes import EXIT_NOT_FOUND
 from agentc.kinds import KINDS
 from agentc.kinds.metric_names import METRIC_NAMES
-from agentc.reference.examples import EXAMPLES, SCAFFOLD
+from agentc.reference.examples import EXAMPLES, SCAFFOLD, example_with
 from agentc.reference.topics import LISTS, names, topics
 
 TABLE = load_backends()
@@ -81,3 +81,33 @@ def test_what_is_listed_is_explained(what: str, capsys: pytest.CaptureFixture[st
     assert all(explained(name) for name in listed)
     assert main(["list", what]) == 0
     assert listed[0] in capsys.readouterr().out.splitlines()[0]
+
+
+WITHOUT_EXAMPLE = {
+    ("critic", "on_empty"),  # `keep_model` is refused
+    ("model", "trust_remote_code"),  # no backend reads it where it is false
+    ("script", "command"),  # in place of `run`, which the example has
+    ("judge", "confidence"),
+    ("judge", "power"),  # settings of the section `claims`
+}
+
+
+def test_settings_have_examples_that_a_backend_reads() -> None:
+    paths = {
+        (kind.name, path)
+        for kind in KINDS
+        for field in kind.fields
+        for path in (field.name, *(f"{field.name}.{inner.name}" for inner in field.fields))
+    }
+    lacking = {
+        (kind.name, path)
+        for kind in KINDS
+        for name, path in paths
+        if name == kind.name and example_with(kind, path, TABLE) is None
+    }
+    assert lacking == WITHOUT_EXAMPLE
+    template = explained("critic.template")
+    assert "    privileged: privileged\n" in template, "what it depends on"
+    assert "    critic: {value_target: expectile, expectile: 0.8}" in explained(
+        "online_rl.critic.expectile"
+    )

@@ -325,9 +325,7 @@ def test_explain_a_stage_of_every_round(spec: Path, capsys: pytest.CaptureFixtur
     assert "eto.2.dpo:" in shown
 
 
-def test_a_stage_is_explained_with_its_spec(
-    spec: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stage_is_explained_with_its_spec(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", str(spec)) == 2
     assert f"agentc explain STAGE {spec}" in capsys.readouterr().err
     assert run("explain", "no_such_stage") == 5

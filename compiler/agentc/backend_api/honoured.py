@@ -21,7 +21,7 @@ from agentc.lease_roles import LeaseRole
 _NOWHERE = Origin(span=Span(Source("<sample>", ""), 1, 1, 1, 1))
 
 
-class _SampleContext:
+class SampleContext:
     """Answers lowering with plausible leases and facts; nothing of it is ever run."""
 
     def input_names(self, stage: StageView, role: str) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     names: set[str] = set()
     for values in _samples(table):
         view = view_of(backend, values, inputs, lambda path: b"sample")
-        for job in backend.lower(view, _SampleContext()):
+        for job in backend.lower(view, SampleContext()):
             view.absorb(job.view)
         refused = {refusal.path for refusal in view.refusals}
         names |= {path.split(".")[0] for path in view.read if path not in refused}

@@ -4,9 +4,16 @@ examples name. A test compiles them together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import yaml
+
+from agentc.backend_api import BackendTable, StageBackend
+from agentc.backend_api.honoured import SampleContext, view_of
+from agentc.backend_api.view import find_setting
+from agentc.kinds import KINDS, MODEL_KIND, Kind
+from agentc.kinds.artifacts import ArtifactType
+from agentc.kinds.field import Field, Json
 
 SCAFFOLD = """\
 agentc: 1
@@ -58,10 +65,149 @@ def example_of(kind: str) -> str | None:
     text = EXAMPLES.get(kind)
     if text is None:
         return None
-    section, name = ("models", "base") if kind == "model" else ("stages", kind)
-    return f"{section}:\n  {name}:\n" + "".join(
-        f"    {key}: {_flow(value)}\n" for key, value in yaml.safe_load(text).items()
+    return in_block_style(kind, yaml.safe_load(text))
+
+
+def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
+    """The example of a kind with another value of a setting than its default, on the default
+    backend if that reads it then; where the setting depends on another one, with that too. None
+    where no such stage was found."""
+    text = EXAMPLES.get(kind.name)
+    setting = find_setting(kind.fields, path)
+    if text is None or setting is None:
+        return None
+    plain: dict[str, Json] = yaml.safe_load(text)
+    backends = sorted(
+        table.stage_backends(kind.name), key=lambda each: each.id != kind.default_backend
     )
+    for beside in _companions(kind, path):
+        for backend in backends:
+            for value in _other_values(setting.declared):
+                added = _nested(path, value)
+                if _is_read(backend, kind, _merged(_merged(plain, beside), added), path):
+                    stage = {key: plain[key] for key in plain if key == "kind"}
+                    if backend.id != kind.default_backend:
+                        stage["backend"] = short_name(backend)
+                    return in_block_style(kind.name, {**stage, **_merged(beside, added)})
+    return None
+
+
+def short_name(backend: StageBackend) -> str:
+    """What a spec writes for the backend: `trl` for `trl.sft`, `scratch` for `model.scratch`."""
+    return backend.id.removesuffix(f".{backend.kind}").removeprefix(f"{backend.kind}.")
+
+
+def _companions(kind: Kind, path: str) -> Iterator[dict[str, Json]]:
+    """Nothing, then each optional input, then one other value of each other setting: what a setting
+    may depend on."""
+    yield {}
+    for role in kind.roles:
+        if role.optional:
+            yield {role.name: _maker(role.accepts[0])}
+    for field in kind.fields:
+        for inner in field.fields or (field,):
+            other = field.name if inner is field else f"{field.name}.{inner.name}"
+            if other != path:
+                yield from (_nested(other, value) for value in _other_values(inner))
+
+
+def _maker(artifact: ArtifactType) -> str:
+    """The example that makes an artifact."""
+    names = [kind.name for kind in KINDS if kind.produces is artifact and kind.name in EXAMPLES]
+    return "base" if names[0] == MODEL_KIND else names[0]
+
+
+def _is_read(backend: StageBackend, kind: Kind, stage: Mapping[str, Json], path: str) -> bool:
+    """Whether the backend reads the setting of such a stage, and takes its value."""
+    known = {field.name for field in (*kind.fields, *backend.options)}
+    values = {name: _number(value) for name, value in stage.items() if name in known}
+    roles = [role.name for role in kind.roles if role.name in stage and backend.takes(role.name)]
+    inputs = dict.fromkeys(roles, ("sample",))
+    view = view_of(backend, values, inputs, lambda _: b"sample")
+    for job in backend.lower(view, SampleContext()):
+        view.absorb(job.view)
+    refused = {refusal.path for refusal in view.refusals}
+    below = any(name.startswith(f"{path}.") for name in view.read)
+    return (path in view.read or below) and path not in refused
+
+
+def _number(value: Json) -> Json:
+    """`2e-5`, which is text to this reader of YAML and a number to a spec's."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _other_values(field: Field) -> list[Json]:
+    """Values that are valid and not the default; of a group, one of its settings."""
+    if field.fields:
+        return [{inner.name: value} for inner in field.fields for value in _other_values(inner)[:1]]
+    schema, default = field.schema, None if field.required else field.default
+    words = schema.get("enum")
+    if isinstance(words, list):
+        return [word for word in words if word != default]
+    kinds = schema.get("type")
+    kind = kinds[0] if isinstance(kinds, list) else kinds
+    if kind == "boolean":
+        return [default is not True]
+    if kind in ("integer", "number"):
+        return _other_numbers(field, whole=kind == "integer")
+    if kind == "array":
+        items = schema.get("items")
+        assert isinstance(items, dict)
+        if isinstance(items.get("enum"), list):
+            return [list(items["enum"])]  # type: ignore[arg-type]
+        return [["text"] if items.get("type") == "string" else [0, 1]]
+    if kind == "object":
+        return [{"name": 1}]
+    if field.name == "split":
+        return ["test"]
+    return ["owner/name" if "pattern" in schema and default is None else default or "text"]  # type: ignore[list-item]
+
+
+def _other_numbers(field: Field, *, whole: bool) -> list[Json]:
+    schema, default = field.schema, field.default
+    start = default if isinstance(default, int | float) else schema.get("minimum", 1)
+    assert isinstance(start, int | float)
+    candidates: tuple[float, ...] = (start * 2, start / 2, start + 1, start + 0.1, start - 0.1)
+    if whole:
+        candidates = tuple(int(number) for number in (start * 2, start + 1))
+    return [each for each in candidates if each != default and _within(schema, each)]
+
+
+def _within(schema: Mapping[str, Json], number: float) -> bool:
+    low, high = schema.get("minimum", number), schema.get("maximum", number)
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    assert isinstance(low, int | float)
+    assert isinstance(high, int | float)
+    return (
+        low <= number <= high
+        and (not isinstance(above, int | float) or number > above)
+        and (not isinstance(below, int | float) or number < below)
+    )
+
+
+def _nested(path: str, value: Json) -> dict[str, Json]:
+    name, _, below = path.partition(".")
+    return {name: _nested(below, value) if below else value}
+
+
+def _merged(base: Mapping[str, Json], more: Mapping[str, Json]) -> dict[str, Json]:
+    """`base` with `more` in it, mappings key by key."""
+    result = dict(base)
+    for name, value in more.items():
+        known = result.get(name)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        result[name] = _merged(known, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+def in_block_style(name: str, values: Mapping[str, Json]) -> str:
+    """An entry of `stages:`, or of `models:`."""
+    section, entry = ("models", "base") if name == MODEL_KIND else ("stages", name)
+    lines = [f"    {key}: {_flow(value)}" for key, value in values.items()]
+    return "\n".join([f"{section}:", f"  {entry}:", *lines, ""])
 
 
 def _flow(value: object) -> str:

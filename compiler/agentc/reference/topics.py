@@ -22,7 +22,7 @@ from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.kinds.artifacts import ARTIFACT_TYPES, ArtifactType
 from agentc.kinds.field import Field
 from agentc.kinds.metric_names import METRIC_DOCS
-from agentc.reference.examples import example_of
+from agentc.reference.examples import example_of, example_with, short_name
 from agentc.reference.pages import type_text
 from agentc.text import aligned, wrapped
 
@@ -200,6 +200,12 @@ def _setting_lines(
     stage_kind = kind_named(owner)
     if stage_kind is not None:
         yield from _support(stage_kind, path, table, width)
+        example = example_with(stage_kind, path, table)
+        if example is not None:
+            yield ""
+            yield "example"
+            yield from (f"  {line}" for line in example.splitlines())
+            yield ""
     for inner in field.fields:
         yield from wrapped(f"{inner.name}: {', '.join(_in_short(inner))}. {inner.doc}", width,
                            "  ", "    ")  # fmt: skip
@@ -259,7 +265,7 @@ def _with_backend(backend: StageBackend) -> str:
     """The example of the backend's kind, on it; of a model, whose backends have little in common,
     the name alone."""
     kind = backend.kind
-    name = backend.id.removesuffix(f".{kind}").removeprefix(f"{kind}.")
+    name = short_name(backend)
     if kind == MODEL_KIND:
         return f"models:\n  base: {{backend: {name}}}"
     head, line, rest = (example_of(kind) or "").partition(f"    kind: {kind}\n")
