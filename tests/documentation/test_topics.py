@@ -12,7 +12,7 @@ from agentc.cli import main
 from agentc.exit_codes import EXIT_NOT_FOUND
 from agentc.kinds import KINDS
 from agentc.kinds.metric_names import METRIC_NAMES
-from agentc.reference.examples import EXAMPLES, SCAFFOLD, example_with
+from agentc.reference.examples import SCAFFOLD, example_with
 from agentc.reference.topics import LISTS, names, topics
 
 TABLE = load_backends()
@@ -25,8 +25,9 @@ def explained(name: str) -> str:
 def test_examples_of_all_kinds_compile_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stages = "".join(f"  {kind}: {text}\n" for kind, text in EXAMPLES.items() if kind != "model")
-    named = f"corpus: expert}}, named: {EXAMPLES['model']}}}"
+    examples = {kind.name: kind.example for kind in KINDS if kind.example}
+    named = f"corpus: expert}}, named: {examples.pop('model')}}}"
+    stages = "".join(f"  {kind}: {text}\n" for kind, text in examples.items())
     spec = SCAFFOLD.replace("corpus: expert}}", named) + stages
     (tmp_path / "examples.yaml").write_text(spec)
     (tmp_path / "filter.py").write_text("print()\n")
@@ -34,7 +35,7 @@ def test_examples_of_all_kinds_compile_together(
     (tmp_path / "conversations.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
     code = main(["check", str(tmp_path / "examples.yaml")])
     assert code == 0, capsys.readouterr()
-    assert {kind.name for kind in KINDS} - set(EXAMPLES) == {"judge", "report"}
+    assert {kind.name for kind in KINDS if not kind.example} == {"judge", "report"}
 
 
 def test_every_name_is_explained() -> None:

@@ -144,6 +144,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
     Kind(
         name="evaluate",
         doc="Roll a policy out on a split and measure reward and success, with intervals.",
+        example="{kind: evaluate, policy: sft, environment: world, split: test}",
         produces=METRICS,
         roles=(POLICY, PREFIXES, *CHOICE),
         fields=fields_of(EvaluateSettings),
@@ -156,6 +157,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         name="benchmark",
         doc="Score a model on tasks of somebody else's evaluator, which asks the stage's server: a "
         "score of every sample, with intervals.",
+        example="{kind: benchmark, policy: sft, tasks: [gsm8k]}",
         produces=METRICS,
         roles=(Role(name="policy", accepts=(CHECKPOINT,), doc="The model that answers."),),
         fields=fields_of(BenchmarkSettings),
@@ -168,6 +170,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         name="measure",
         doc="Measure reward and success of episodes that are there: trajectories, or the answer "
         "of each search tree.",
+        example="{kind: measure, of: rollout, environment: world}",
         produces=METRICS,
         roles=(
             Role(
@@ -184,6 +187,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         name="compare",
         doc="One table over several evaluations, or several revisions, with paired differences on "
         "the same tasks.",
+        example="{kind: compare, of: [evaluate_base, evaluate]}",
         produces=COMPARISON,
         roles=(
             Role(

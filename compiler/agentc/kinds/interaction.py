@@ -255,6 +255,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
     Kind(
         name="expert",
         doc="Collect expert trajectories from an environment's own planner or gold paths.",
+        example="{kind: expert, environment: world, split: train}",
         produces=TRAJECTORIES,
         fields=fields_of(ExpertSettings),
         uses=("environment", "prompt"),
@@ -266,6 +267,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
         name="privileged",
         doc="Collect what an environment hides of its tasks and a critic may know while it is "
         "trained (SWEET-RL, section 4); nothing that acts accepts it.",
+        example="{kind: privileged, environment: hidden, split: train}",
         produces=PRIVILEGED_INFORMATION,
         fields=fields_of(PrivilegedSettings),
         uses=("environment",),
@@ -276,6 +278,8 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
     Kind(
         name="rollout",
         doc="Let a policy act in an environment and record the episodes.",
+        example="{kind: rollout, policy: sft, environment: world, split: train, "
+        "decode: {temperature: 1}}",
         produces=TRAJECTORIES,
         roles=(POLICY, PREFIXES, *CHOICE),
         fields=fields_of(RolloutSettings),
@@ -290,6 +294,7 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
         name="pair",
         doc="Build contrastive pairs from expert and explored trajectories (ETO, section 3), or "
         "from ranked candidates of turns (SWEET-RL, section 4.2).",
+        example="{kind: pair, expert: expert, rollouts: rollout}",
         produces=PREFERENCE_PAIRS,
         roles=(
             Role(

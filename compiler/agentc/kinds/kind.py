@@ -60,6 +60,9 @@ class Kind:
     field `product_setting` says what a stage makes; `produces` is what it makes under other values,
     and where the value is not known.
 
+    `example` are the settings of a stage that has the kind's name, as YAML; it names other kinds'
+    examples (`agentc explain`, `agentc.reference.examples`). Only what needs no stage has none.
+
     What the rest says is asked by rules, the cost model and reports, instead of a kind's name:
     `trains` has a model trained on rows, with the fields that trainers share; `acts` has a policy
     act in an environment; the product of a kind that `collects` is of episodes on tasks of a
@@ -87,6 +90,7 @@ class Kind:
     counts: Counts = field(default_factory=Counts)
     forecast: Forecast = "rows"
     named: Role | None = None
+    example: str = ""
     products: Mapping[str, ArtifactType] = field(default_factory=dict)
     product_setting: str = "output"
 

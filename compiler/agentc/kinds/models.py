@@ -200,6 +200,7 @@ MODEL_KINDS: tuple[Kind, ...] = (
     Kind(
         name=MODEL_KIND,
         doc="Obtain a model: initialise one from scratch, take one from a hub or from a path.",
+        example="{repo: Qwen/Qwen2.5-0.5B-Instruct, revision: main}",
         produces=CHECKPOINT,
         roles=(
             Role(
@@ -217,6 +218,7 @@ MODEL_KINDS: tuple[Kind, ...] = (
         name="encoder",
         doc="Obtain a model that makes features of pictures, such as CLIP: an environment measures "
         "by it how alike two of them are (`scorer`).",
+        example="{kind: encoder, backend: scratch}",
         produces=VISION_ENCODER,
         fields=fields_of(EncoderSettings),
         forecast="weights",
@@ -225,6 +227,7 @@ MODEL_KINDS: tuple[Kind, ...] = (
         name="text_encoder",
         doc="Obtain a model that makes features of texts, such as RoBERTa: a critic of utterances "
         "reads by it.",
+        example="{kind: text_encoder, backend: scratch, corpus: expert}",
         produces=TEXT_ENCODER,
         roles=(
             Role(
@@ -241,6 +244,7 @@ MODEL_KINDS: tuple[Kind, ...] = (
     Kind(
         name="dataset",
         doc="Obtain conversations or preference pairs from a file or from a hub.",
+        example="{kind: dataset, path: conversations.jsonl, format: messages}",
         produces=SFT_DATASET,
         fields=fields_of(DatasetSettings),
         products={"preference": PREFERENCE_PAIRS},
@@ -251,6 +255,7 @@ MODEL_KINDS: tuple[Kind, ...] = (
     Kind(
         name="mix",
         doc="Mix agent conversations with general ones, at a stated share of rows.",
+        example="{kind: mix, agent: expert, general: dataset, general_share: 0.8, share_of: total}",
         produces=SFT_DATASET,
         roles=(
             Role(

@@ -242,6 +242,8 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
         name="online_rl",
         doc="Let a policy act and learn in turns, in one job that goes on where it was cut off "
         "(ArCHer and its rivals).",
+        example="{kind: online_rl, policy: sft, environment: world, split: train, "
+        "iterations: 50, episodes: 32}",
         produces=POLICY_RUN,
         roles=(
             POLICY,
@@ -265,6 +267,7 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
         name="offline_rl",
         doc="Let a policy learn from rewards of recorded episodes, its own or others', and play "
         "none (offline ArCHer). `evaluate` says what it is worth then.",
+        example="{kind: offline_rl, policy: sft, data: rollout, iterations: 10}",
         produces=POLICY_RUN,
         roles=(
             Role(name="policy", accepts=(CHECKPOINT,), doc="The model to start from."),
@@ -284,6 +287,7 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
     Kind(
         name="checkpoint",
         doc="Take a policy out of a run of RL.",
+        example="{kind: checkpoint, run: online_rl}",
         produces=CHECKPOINT,
         roles=(Role(name="run", accepts=(POLICY_RUN,), doc="The run."),),
         fields=fields_of(CheckpointSettings),

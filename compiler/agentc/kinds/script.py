@@ -102,6 +102,7 @@ SCRIPT_KINDS: tuple[Kind, ...] = (
         name="script",
         doc="A Python file, or a command, of your own: it reads what stages made and makes rows, a "
         "model, metrics, or files of its own.",
+        example="{kind: script, run: filter.py, inputs: {rows: rollout}, output: trajectories}",
         produces=FOLDER,
         fields=fields_of(ScriptSettings),
         default_backend="script.run",

@@ -303,6 +303,7 @@ SEARCH_KINDS: tuple[Kind, ...] = (
     Kind(
         name="search",
         doc="Grow a tree of attempts at each task by Monte Carlo tree search (Agent-R).",
+        example="{kind: search, policy: sft, environment: world, split: train, depth: 10}",
         produces=SEARCH_TREES,
         roles=(POLICY, PREFIXES),
         fields=fields_of(SearchSettings),
@@ -318,6 +319,7 @@ SEARCH_KINDS: tuple[Kind, ...] = (
         name="revise",
         doc="Splice bad trajectories of search trees onto good ones where the actor finds the "
         "first error, and collect good ones (Agent-R).",
+        example="{kind: revise, trees: search, policy: sft, environment: world, alpha: 0.5}",
         produces=SFT_DATASET,
         roles=(
             Role(name="trees", accepts=(SEARCH_TREES,), doc="The search trees.", many=True),
@@ -339,6 +341,7 @@ SEARCH_KINDS: tuple[Kind, ...] = (
     Kind(
         name="sample",
         doc="Draw several replies of a policy at turns of episodes (SWEET-RL, section 4.2).",
+        example="{kind: sample, policy: sft, rollouts: rollout, candidates: 8}",
         produces=CANDIDATES,
         roles=(
             Role(name="policy", accepts=(CHECKPOINT,), doc="The model that replies."),
@@ -361,6 +364,7 @@ SEARCH_KINDS: tuple[Kind, ...] = (
         name="rank",
         doc="Say what each candidate is worth: its log-probability under a critic, less that under "
         "a reference (SWEET-RL, equation 3).",
+        example="{kind: rank, candidates: sample, critic: critic, reference: base}",
         produces=REWARDED_TURNS,
         roles=(
             Role(name="candidates", accepts=(CANDIDATES,), doc="What is ranked."),

@@ -238,6 +238,8 @@ TRAINING_KINDS: tuple[Kind, ...] = (
     Kind(
         name="sft",
         doc="Supervised fine-tuning on conversations; loss on assistant tokens only.",
+        example="{kind: sft, model: base, data: expert, lr: 2e-5, global_batch: 16, "
+        "max_length: 2048}",
         produces=CHECKPOINT,
         roles=(
             Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
@@ -256,6 +258,8 @@ TRAINING_KINDS: tuple[Kind, ...] = (
     Kind(
         name="dpo",
         doc="Direct preference optimisation on pairs of continuations.",
+        example="{kind: dpo, model: sft, data: pair, beta: 0.1, lr: 1e-6, global_batch: 16, "
+        "max_length: 2048}",
         produces=CHECKPOINT,
         roles=(
             Role(name="model", accepts=(CHECKPOINT,), doc="The policy to start from."),
@@ -276,6 +280,8 @@ TRAINING_KINDS: tuple[Kind, ...] = (
         name="critic",
         doc="Train a model that scores trajectories, on pairs of them and what only it may know "
         "(SWEET-RL, section 4).",
+        example="{kind: critic, model: base, data: pair, beta: 0.1, lr: 1e-6, global_batch: 8, "
+        "max_length: 2048}",
         produces=CRITIC_CHECKPOINT,
         roles=(
             Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),

@@ -1,5 +1,5 @@
-"""An example of each kind of stage, as `agentc explain` prints it, and a spec that has what the
-examples name. A test compiles them together.
+"""Examples of kinds and settings as `agentc explain` prints them, and a spec that has what they
+name. A test compiles those of all kinds together.
 """
 
 from __future__ import annotations
@@ -27,56 +27,20 @@ stages:
 """
 """The entries that examples name. Stages name each other: `expert` is the example of that kind."""
 
-EXAMPLES: Mapping[str, str] = {
-    "model": "{repo: Qwen/Qwen2.5-0.5B-Instruct, revision: main}",
-    "encoder": "{kind: encoder, backend: scratch}",
-    "text_encoder": "{kind: text_encoder, backend: scratch, corpus: expert}",
-    "expert": "{kind: expert, environment: world, split: train}",
-    "privileged": "{kind: privileged, environment: hidden, split: train}",
-    "dataset": "{kind: dataset, path: conversations.jsonl, format: messages}",
-    "mix": "{kind: mix, agent: expert, general: dataset, general_share: 0.8, share_of: total}",
-    "sft": "{kind: sft, model: base, data: expert, lr: 2e-5, global_batch: 16, max_length: 2048}",
-    "dpo": "{kind: dpo, model: sft, data: pair, beta: 0.1, lr: 1e-6, global_batch: 16, "
-    "max_length: 2048}",
-    "critic": "{kind: critic, model: base, data: pair, beta: 0.1, lr: 1e-6, global_batch: 8, "
-    "max_length: 2048}",
-    "rollout": "{kind: rollout, policy: sft, environment: world, split: train, "
-    "decode: {temperature: 1}}",
-    "pair": "{kind: pair, expert: expert, rollouts: rollout}",
-    "search": "{kind: search, policy: sft, environment: world, split: train, depth: 10}",
-    "revise": "{kind: revise, trees: search, policy: sft, environment: world, alpha: 0.5}",
-    "sample": "{kind: sample, policy: sft, rollouts: rollout, candidates: 8}",
-    "rank": "{kind: rank, candidates: sample, critic: critic, reference: base}",
-    "evaluate": "{kind: evaluate, policy: sft, environment: world, split: test}",
-    "benchmark": "{kind: benchmark, policy: sft, tasks: [gsm8k]}",
-    "measure": "{kind: measure, of: rollout, environment: world}",
-    "compare": "{kind: compare, of: [evaluate_base, evaluate]}",
-    "online_rl": "{kind: online_rl, policy: sft, environment: world, split: train, "
-    "iterations: 50, episodes: 32}",
-    "offline_rl": "{kind: offline_rl, policy: sft, data: rollout, iterations: 10}",
-    "checkpoint": "{kind: checkpoint, run: online_rl}",
-    "script": "{kind: script, run: filter.py, inputs: {rows: rollout}, output: trajectories}",
-}
-"""By kind, the settings of a stage that has the kind's name. Judge and report need no stage."""
 
-
-def example_of(kind: str) -> str | None:
+def example_of(kind: Kind) -> str | None:
     """The example as it stands in a spec, in block style; None where a kind needs no stage."""
-    text = EXAMPLES.get(kind)
-    if text is None:
-        return None
-    return in_block_style(kind, yaml.safe_load(text))
+    return in_block_style(kind.name, yaml.safe_load(kind.example)) if kind.example else None
 
 
 def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
     """The example of a kind with another value of a setting than its default, on the default
     backend if that reads it then; where the setting depends on another one, with that too. None
     where no such stage was found."""
-    text = EXAMPLES.get(kind.name)
     setting = find_setting(kind.fields, path)
-    if text is None or setting is None:
+    if not kind.example or setting is None:
         return None
-    plain: dict[str, Json] = yaml.safe_load(text)
+    plain: dict[str, Json] = yaml.safe_load(kind.example)
     backends = sorted(
         table.stage_backends(kind.name), key=lambda each: each.id != kind.default_backend
     )
@@ -113,7 +77,7 @@ def _companions(kind: Kind, path: str) -> Iterator[dict[str, Json]]:
 
 def _maker(artifact: ArtifactType) -> str:
     """The example that makes an artifact."""
-    names = [kind.name for kind in KINDS if kind.produces is artifact and kind.name in EXAMPLES]
+    names = [kind.name for kind in KINDS if kind.produces is artifact and kind.example]
     return "base" if names[0] == MODEL_KIND else names[0]
 
 

@@ -180,7 +180,7 @@ def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[
         rows = [(field.name, *_in_short(field)) for field in ordered]
         yield from aligned(rows, indent="  ")
         yield f"  `agentc explain {kind.name}.{ordered[0].name}` says more of one"
-    example = example_of(kind.name)
+    example = example_of(kind)
     if example is not None:
         yield ""
         yield "example"
@@ -264,11 +264,10 @@ def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
 def _with_backend(backend: StageBackend) -> str:
     """The example of the backend's kind, on it; of a model, whose backends have little in common,
     the name alone."""
-    kind = backend.kind
-    name = short_name(backend)
-    if kind == MODEL_KIND:
+    kind, name = kind_named(backend.kind), short_name(backend)
+    if kind is None or kind.name == MODEL_KIND:
         return f"models:\n  base: {{backend: {name}}}"
-    head, line, rest = (example_of(kind) or "").partition(f"    kind: {kind}\n")
+    head, line, rest = (example_of(kind) or "").partition(f"    kind: {kind.name}\n")
     return f"{head}{line}    backend: {name}\n{rest}"
 
 
