@@ -41,10 +41,13 @@ def _facts(each: dict[str, Any], folder: Path) -> dict[str, Any]:
     from xtuner.registry import BUILDER
     from xtuner.tools import train
 
+    from agentc.program.settings import settings_from
     from agentc_backends.trainers.xtuner.config_file import MachineSettings, deepspeed, render
     from agentc_backends.trainers.xtuner.schedule import length_of
+    from agentc_backends.trainers.xtuner.settings import XtunerSettings
 
-    settings, processes = each["config"]["settings"], each["processes"]
+    settings = settings_from(XtunerSettings, each["config"]["settings"])
+    processes = each["processes"]
     length = length_of(settings, ROWS, processes)
     machine = MachineSettings(
         model=each["model"], rows="rows", work_dir="work", job_file="job.json", gpu=True,
@@ -52,7 +55,7 @@ def _facts(each: dict[str, Any], folder: Path) -> dict[str, Any]:
     )  # fmt: skip
     (folder / "config.py").write_text(render(settings, length, machine))
     words = ["train.py", str(folder / "config.py"), "--launcher", "pytorch"]
-    if settings["zero_stage"] is not None:
+    if settings.zero_stage is not None:
         (folder / "deepspeed.json").write_text(deepspeed(settings))
         words += ["--deepspeed", str(folder / "deepspeed.json")]
     sys.argv = words
@@ -73,7 +76,7 @@ def _facts(each: dict[str, Any], folder: Path) -> dict[str, Any]:
         filled = json.loads(Path(arguments.deepspeed).read_text())
         filled["train_micro_batch_size_per_gpu"] = config.batch_size
         filled["gradient_accumulation_steps"] = config.accumulative_counts
-        filled["gradient_clipping"] = settings["max_norm"]
+        filled["gradient_clipping"] = settings.max_norm
         ds.dist = SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: processes)
         found["zero"] = ds.DeepSpeedConfig(filled).zero_optimization_stage
         found["bf16"] = filled["bf16"]["enabled"]

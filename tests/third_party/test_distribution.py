@@ -172,8 +172,8 @@ BROKEN = {
         "acme_agents.job_pair does nothing under `python -m`",
     ),
     "compiler in a program": (
-        "job_pair.py", "import sys\n", "import sys\nfrom agentc.kinds import KINDS  # noqa\n",
-        "acme_agents.job_pair imports agentc.kinds",
+        "job_pair.py", "import sys\n", "import sys\nfrom agentc.ir import module  # noqa\n",
+        "acme_agents.job_pair imports agentc.ir",
     ),
     "fixed version": (
         "backend.py", "version=PAIR.version", "version=7", "says version 7 of acme.pair",

@@ -47,7 +47,7 @@ def _checks(subject: BackendUnderTest, run_programs: bool) -> Iterator[Check]:
         yield check("neighbours", "prompt, environment and server enter the key",
                     lowering.check_neighbours)  # fmt: skip
     yield check("programs", "every program exists", programs.check_programs)
-    yield check("program imports", "programs import agentc.program only of agentc",
+    yield check("program imports", "of agentc programs import agentc.program and agentc.kinds only",
                 programs.check_program_imports)  # fmt: skip
     decisive = backend.decisive if isinstance(backend, StageBackend) else frozenset[str]()
     contexts = Contexts(subject)

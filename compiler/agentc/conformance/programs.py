@@ -49,14 +49,15 @@ def check_programs(subject: BackendUnderTest) -> None:
 
 
 def check_program_imports(subject: BackendUnderTest) -> None:
-    """Of agentc, job programs import `agentc.program` (and what needs a newer Python of
-    `agentc.runtime`): the rest is not there when they run on an old Python."""
+    """Of agentc, job programs import `agentc.program`, the settings of kinds in `agentc.kinds`, and
+    what they need of `agentc.runtime`: the rest is not there in their software."""
     for program in _programs(subject):
         for module, name in _imports(program[1]):
             ours = name == "agentc" or name.startswith("agentc.")
             demand(
                 not ours or name == "agentc" or f"{name}.".startswith(_ALLOWED),
-                f"{module} imports {name}: a program may import agentc.program only",
+                f"{module} imports {name}: of agentc, a program may import agentc.program and "
+                "agentc.kinds only",
             )
 
 
