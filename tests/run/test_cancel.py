@@ -55,7 +55,7 @@ def test_one_of_several_experiments_has_to_be_named(
     other.job("long", rows=600, delay=0.1, say="the other")
     processes = [start(plan), start(other)]
     assert main(["cancel", "--store", str(plan.store)]) == 2
-    assert "at work are other, tiny; name one" in capsys.readouterr().err
+    assert "active runs: other, tiny; name one" in capsys.readouterr().err
     assert main(["cancel", "othr", "--store", str(plan.store)]) == 5
     assert "did you mean `other`" in capsys.readouterr().err
     for name in ("tiny", "other"):

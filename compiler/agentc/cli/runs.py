@@ -221,8 +221,8 @@ class _NoActiveRunError(CommandError):
 
 
 def _active_name(typed: str | None, names: Sequence[str]) -> str:
-    """Which of the active runs is meant: a name stands for its scales and params where they leave
-    no choice. Raises _NoActiveRunError."""
+    """The label of the active run that is meant. A name without scale and params means the only
+    active run of that experiment. Raises _NoActiveRunError."""
     from agentc.diagnostics.suggest import did_you_mean
 
     if typed in names:
@@ -230,10 +230,10 @@ def _active_name(typed: str | None, names: Sequence[str]) -> str:
     # Without a name the only active run is meant.
     meant = [label for label in names if typed in (None, label.partition("@")[0])]
     if len(meant) > 1:
-        raise _NoActiveRunError(f"at work are {', '.join(meant)}; name one", EXIT_USAGE)
+        raise _NoActiveRunError(f"active runs: {', '.join(meant)}; name one", EXIT_USAGE)
     if not meant:
-        hint = did_you_mean(str(typed), names) or f"at work: {', '.join(names)}"
-        raise _NoActiveRunError(f"no run of `{typed}` is at work; {hint}", EXIT_NOT_FOUND)
+        hint = did_you_mean(str(typed), names) or f"active runs: {', '.join(names)}"
+        raise _NoActiveRunError(f"no run of `{typed}` is active; {hint}", EXIT_NOT_FOUND)
     return meant[0]
 
 

@@ -155,7 +155,7 @@ class InvalidReplies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEpisodes(TurnSettings, OnTasks):
-    """Episodes of a policy, whoever learns from them."""
+    """Episodes of a policy, in rollouts, evaluations and online RL."""
 
     decode: Decoding = setting("How replies are sampled.", Decoding())
     seed: int = setting("Base of the sampling seeds; each episode derives its own.", 0, seed=True)

@@ -67,6 +67,17 @@ class ModelSettings(NewModel):
     trust_remote_code: bool = setting("Run code that the model repository ships.", False)
 
 
+@dataclass(frozen=True, kw_only=True)  # beside another base: no slots
+class EncoderSource:
+    """Where an encoder comes from that is not new, besides its `repo`."""
+
+    revision: str | None = setting(
+        "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
+        "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
+    path: str | None = setting(
+        "Directory in Hugging Face layout, relative to the spec (`path`).", None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEncoder:
     """An encoder of pictures that is initialised."""
@@ -83,16 +94,11 @@ class NewEncoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderSettings(NewEncoder):
+class EncoderSettings(EncoderSource, NewEncoder):
     """Settings of `encoder`."""
 
     repo: str | None = setting(
         "Hub id, such as `openai/clip-vit-base-patch32` (`hf`).", None, pattern=HUB_ID)
-    revision: str | None = setting(
-        "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
-        "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
-    path: str | None = setting(
-        "Directory in Hugging Face layout, relative to the spec (`path`).", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,16 +115,11 @@ class NewTextEncoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextEncoderSettings(NewTextEncoder):
+class TextEncoderSettings(EncoderSource, NewTextEncoder):
     """Settings of `text_encoder`."""
 
     repo: str | None = setting(
         "Hub id, such as `FacebookAI/roberta-base` (`hf`).", None, pattern=HUB_ID)
-    revision: str | None = setting(
-        "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
-        "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
-    path: str | None = setting(
-        "Directory in Hugging Face layout, relative to the spec (`path`).", None)
 
 
 LayoutName: TypeAlias = Literal[

@@ -104,7 +104,7 @@ class Buffer(Batches):
 
     capacity: int = setting("Utterances at most.", 100000, minimum=1)
     episodes: int | None = setting(
-        "Of the newest so many episodes alone; null: any.", None, minimum=1)
+        "Only the newest episodes, this many; null: any.", None, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,8 @@ class ScriptSettings:
     ] = setting(
         "What it makes: rows of `trajectories`, `conversations` or `pairs`, a `checkpoint`, "
         "`metrics` (a score for each task), or a `folder` of files that only other scripts read.")
-    params: Mapping[str, Any] = setting("Values that it is told, by names of its own.", {})
+    params: Mapping[str, Any] = setting(
+        "Values that the program receives, by names of its own.", {})
     requirements: str | None = setting(
         "The lock of the software that it runs in, relative to the spec, with exact versions "
         "and hashes; null: what agentc's own light jobs run in.", None)
@@ -93,7 +94,7 @@ class ScriptSettings:
         "The lowest and the highest score that a task can get (`metrics`); intervals and claims "
         "rest on it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
     confidence: float = setting("Confidence of the intervals of `metrics`.", 0.95, above=0, below=1)
-    seed: int = setting("A seed that it is told.", 0, seed=True)
+    seed: int = setting("A seed that the program receives.", 0, seed=True)
 # fmt: on
 
 

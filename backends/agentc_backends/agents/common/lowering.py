@@ -32,7 +32,7 @@ def episode_config(
     prompt: Prompt | None,
     settings: type[SampledEpisodes] = SampledEpisodes,
 ) -> dict[str, Json]:
-    """The config of a policy's episodes, whoever learns from them; `facts` are those of the
+    """The config of a policy's episodes, for rollouts and for online RL; `facts` are those of the
     environment."""
     check_split(view, facts["splits"])
     return {

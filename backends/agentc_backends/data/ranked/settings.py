@@ -31,9 +31,9 @@ class RankedOptions:
     dedup: bool = setting(
         "Keep pairs with the same texts behind the same prompt once; false: as published.", True)
     length_ratio: float | None = setting(
-        "Draw pairs of like length alone: the longer side has at most so many "
-        "times the characters of the shorter, so that with 1.5 questions meet questions and "
-        "answers answers; null: any pair.", None, minimum=1, later=True)
+        "Draw only pairs of similar length: the longer side has at most this many times the "
+        "characters of the shorter. With 1.5 a question is paired with a question and an answer "
+        "with an answer; null: any pair.", None, minimum=1, later=True)
     keep: Literal["distinct", "all"] = setting(
         "Which drawn pairs are kept: `distinct`, those whose sides differ in advantage "
         "and in text and are not empty; `all`, as the released script does, ties, equal texts "

@@ -14,7 +14,7 @@ QUESTIONS = 20
 _OF_RECORDED = only_with(
     "oracle", "recorded", because="`oracle: {value}` reads no dialogues")
 _OF_SERVER = only_with(
-    "oracle", "server", because="`oracle: {value}` calls no server of somebody else")
+    "oracle", "server", because="`oracle: {value}` calls no external server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

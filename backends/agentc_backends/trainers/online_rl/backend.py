@@ -117,8 +117,8 @@ CHAI = StageBackend(
         "actor": "CHAI trains no policy; its critic chooses what is said",
         "warmup": "no update of the policy comes behind it; the critic chooses from the first "
         "iteration on, as in the released code",
-        "keep": "the policy is the same after every iteration; `start` goes on from the critic at "
-        "the end",
+        "keep": "the policy is the same after every iteration; `start` continues with the critic "
+        "at the end",
     },
 )
 

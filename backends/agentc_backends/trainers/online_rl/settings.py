@@ -59,7 +59,7 @@ class ImitationOptions:
         "The share of the kept episodes, by their returns, that is imitated, and all that are as "
         "good as the worst of it.", 0.1, above=0, maximum=1)
     window: int | None = setting(
-        "Of the newest so many episodes; null: of all in the buffer.", None, minimum=1)
+        "Only the newest episodes, this many; null: all in the buffer.", None, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

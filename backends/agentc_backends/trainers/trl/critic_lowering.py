@@ -26,7 +26,7 @@ def critic_config(view: StageView, arguments: dict[str, Json]) -> dict[str, Json
     elif view.text("objective") != "bradley_terry":
         view.refuse(
             "objective",
-            "log-ratios compare trajectories; a reward is told by a head",
+            "log-ratios compare trajectories; only a head predicts a reward",
             fix="set parameterisation: value_head, or leave objective out",
         )
     critic: dict[str, Json] = {
