@@ -156,7 +156,7 @@ format: setup ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: setup ## write the generated pages: spec reference, backends, error codes
+docs: setup ## write the committed pages and pictures that are generated from the code
 	$(BIN)/python -m agentc.reference docs
 
 site: setup ## the documentation as a site, in .agentc/site/html (docs/README.md says how to look at it)

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 INDEX = "docs/README.md"
 NOTES = "notes/"
 """Measurements: for the authors, in the repository only."""
-ERRORS = "docs/errors"
-"""Pages of diagnostic codes, which are made with the site."""
+REFERENCE = {"Reference": "docs/reference", "Diagnostic codes": "docs/errors"}
+"""Sections of generated pages, which only the site has; of one with an index, only that."""
 _LINK = re.compile(r"(!?)\[((?:[^][]|\[[^][]*\])*)\]\(([^()\s]+)\)")
 _CODE = re.compile(r"(^```.*?^```[^\n]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 _SETTINGS = """\
@@ -135,9 +135,33 @@ def navigation(pages: list[str]) -> list[Any]:
 
 
 def title_of(page: str) -> str:
-    """The first heading of a page, without marks."""
-    match = re.search(r"^# (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-    return re.sub(r"[`*\\]", "", match[1]) if match else page
+    """The first heading of a page."""
+    return heading((ROOT / page).read_text(encoding="utf-8")) or page
+
+
+def heading(text: str) -> str:
+    """The first heading of a text, without marks."""
+    match = re.search(r"^# (.*)$", text, re.MULTILINE)
+    return re.sub(r"[`*\\]", "", match[1]) if match else ""
+
+
+def generated(pages: Path) -> dict[str, str]:
+    """Write the pages that only the site has below `pages`; each text by path."""
+    command = [sys.executable, "-m", "agentc.reference", "--site", str(pages / "docs")]
+    subprocess.run(command, check=True, cwd=ROOT)
+    files = [file for name in REFERENCE.values() for file in (pages / name).iterdir()]
+    return {file.relative_to(pages).as_posix(): file.read_text("utf-8") for file in files}
+
+
+def reference_navigation(texts: dict[str, str]) -> list[Any]:
+    """The sections of generated pages."""
+    sections: list[Any] = []
+    for title, folder in REFERENCE.items():
+        index = f"{folder}/README.md"
+        below = sorted(path for path in texts if path.startswith(f"{folder}/"))
+        listed = [{heading(texts[path]): path} for path in below]
+        sections.append({title: index if index in texts else listed})
+    return sections
 
 
 def main() -> int:
@@ -156,12 +180,9 @@ def main() -> int:
         page, goal = broken.args
         print(f"{page}: the link {goal} leads nowhere", file=sys.stderr)
         return 1
-    errors = folder / "pages" / ERRORS
-    subprocess.run(
-        [sys.executable, "-m", "agentc.reference", "--errors", str(errors)], check=True, cwd=ROOT
-    )
-    pages += [f"{ERRORS}/{page.name}" for page in sorted(errors.iterdir())]
-    sections = [*navigation(pages), {"Diagnostic codes": f"{ERRORS}/README.md"}]
+    texts = generated(folder / "pages")
+    pages += sorted(texts)
+    sections = [*navigation(pages), *reference_navigation(texts)]
     nav = json.dumps(sections, ensure_ascii=False, indent=1)  # JSON is YAML
     (folder / "mkdocs.yml").write_text(f"{_SETTINGS}nav: {nav}\n", encoding="utf-8")
     words = [arguments.python, "-m", "zensical", "build", "--strict", "--clean"]

@@ -56,7 +56,7 @@ def test_what_stands_for_a_word_exists() -> None:
 def test_the_page_of_the_architecture_is_current() -> None:
     assert architecture_page(ROOT) == text_of("ARCHITECTURE.md")
     assert packages_page(ROOT) == text_of("docs/design/packages.md")
-    assert picture(layers_of(ROOT)) == text_of("docs/reference/architecture.svg")
+    assert picture(layers_of(ROOT)) == text_of("docs/images/architecture.svg")
 
 
 def test_the_picture_has_every_pass_and_package() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from agentc.reference.__main__ import site_pages
+from agentc.reference.prose import WIDEST
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,9 +33,24 @@ def test_every_page_is_laid_out_and_the_reference_is_in_the_navigation(
     assert written <= set(pages)
     assert all((tmp_path / page).is_file() for page in pages)
     sections = {title: value for entry in build.navigation(pages) for title, value in entry.items()}
-    listed = [path for page in sections["You write a spec"] for path in page.values()]
-    assert {"docs/reference/spec.md", "docs/reference/backends.md"} <= set(listed)
     assert sections["agentc"] == "README.md"
+
+
+def test_generated_pages_fit_a_screen_and_their_links_resolve(build: ModuleType) -> None:
+    """The generated pages are not committed; the site lays them beside those that are."""
+    pages = {f"docs/{name}": text for name, text in site_pages().items()}
+    for path, text in pages.items():
+        assert [line for line in text.split("\n") if len(line) > WIDEST] == [], path
+        prose = "".join(piece for piece, code in build.parts_of(text) if not code)
+        for _, _, goal in build._LINK.findall(prose):
+            place = os.path.normpath(Path(path).parent / goal.partition("#")[0])
+            assert place in pages or (ROOT / place).is_file(), (path, goal)
+    reference, codes = build.reference_navigation(pages)
+    listed = {path for entry in reference["Reference"] for path in entry.values()}
+    assert listed == {
+        f"docs/reference/{name}.md" for name in ("backends", "checks", "cost", "spec")
+    }
+    assert codes == {"Diagnostic codes": "docs/errors/README.md"}
 
 
 def repository(build: ModuleType, tmp_path: Path, text: str) -> Path:

@@ -1,4 +1,5 @@
-"""Generated documentation: the pages of docs/reference that come from the tables the code uses.
+"""Documentation generated from the tables that the code uses: pages of the site, and pictures.
 
-`python -m agentc.reference DIR` writes them, `--check` fails when they are out of date.
+`python -m agentc.reference DIR` writes what is committed, `--check` fails where it is out of date,
+and `--site` writes the pages that only the site has.
 """

@@ -1,7 +1,7 @@
-"""`python -m agentc.reference DIR [--check]`: write the generated pages, or compare them.
+"""`python -m agentc.reference DIR [--check | --site]`: write generated pages, or compare them.
 
-`--errors` writes the pages of diagnostic codes instead, which are not kept in the repository:
-`agentc explain` prints them, and the site has them (docs/site/build.py).
+`--site` writes the reference and the pages of diagnostic codes. They are not committed: `agentc
+explain` shows the same, and the site has them (docs/site/build.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from agentc.reference.pages import backends_page, spec_page
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail when a page is out of date")
-    parser.add_argument("--errors", action="store_true", help="the pages of diagnostic codes")
+    parser.add_argument("--site", action="store_true", help="the pages that only the site has")
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    made = error_pages() if arguments.errors else _pages(arguments.directory)
-    pages = {arguments.directory / name: text for name, text in made.items()}
+    texts = site_pages() if arguments.site else committed_pages(arguments.directory)
+    pages = {arguments.directory / name: text for name, text in texts.items()}
     if not arguments.check:
         for path, text in pages.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,27 +38,28 @@ def main() -> int:
     return 1 if stale else 0
 
 
-def _pages(directory: Path) -> dict[str, str]:
-    """Every generated page by its path below docs; beside it lies the page of the architecture."""
-    table = load_backends()
+def committed_pages(directory: Path) -> dict[str, str]:
+    """The generated pages and pictures in the repository, by path below docs."""
     root = directory.resolve().parent
     return {
         "../ARCHITECTURE.md": architecture_page(root),
         "design/packages.md": packages_page(root),
-        "reference/architecture.svg": picture(layers_of(root)),
-        "reference/spec.md": spec_page(),
-        "reference/backends.md": backends_page(table),
-        "reference/checks.md": checks_page(),
-        "reference/cost.md": cost_page(),
+        "images/architecture.svg": picture(layers_of(root)),
         "images/overview.svg": overview_picture(),
     }
 
 
-def error_pages() -> dict[str, str]:
-    """An index and the page of each diagnostic code, by file name."""
+def site_pages() -> dict[str, str]:
+    """The reference, and an index and a page for each diagnostic code, by path below docs."""
     table = load_backends()
-    pages = {f"{code.code}.md": error_page(code, table) for code in CODES}
-    return {"README.md": error_index(), **pages}
+    return {
+        "reference/spec.md": spec_page(),
+        "reference/backends.md": backends_page(table),
+        "reference/checks.md": checks_page(),
+        "reference/cost.md": cost_page(),
+        "errors/README.md": error_index(),
+        **{f"errors/{code.code}.md": error_page(code, table) for code in CODES},
+    }
 
 
 def _read(path: Path) -> str | None:

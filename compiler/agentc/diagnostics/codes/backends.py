@@ -12,7 +12,7 @@ SETTINGS: tuple[Code, ...] = (
         "an input of the wrong type",
         "Stages are joined by typed artifacts: trajectories, pairs, checkpoints, metrics. The "
         "stage takes another type than the one that the named stage produces; "
-        "docs/reference/spec.md says what each kind takes and makes.",
+        "`agentc explain KIND` shows what a kind takes and produces.",
     ),
     Code(
         "AGC502",
@@ -30,8 +30,8 @@ BACKENDS: tuple[Code, ...] = (
         "AGC601",
         "unknown backend",
         "No installed backend of that name does this kind of work. A backend is named by its id "
-        "(`trl.sft`) or by the part of it that is not the kind (`trl`); docs/reference/backends.md "
-        "lists those that come with agentc, `agentc schema` all that are installed.",
+        "(`trl.sft`) or by the part of it that is not the kind (`trl`); `agentc list backends` "
+        "prints those that are installed.",
     ),
     Code(
         "AGC602",

@@ -1,7 +1,7 @@
 """Cross-field rules by topic: what no single field can state.
 
 `RULES` is the whole list; `check_settings` runs them, and the generated page
-docs/reference/checks.md shows them. A rule is added to the tuple of its topic.
+The site shows them (`agentc.reference`). A rule is added to the tuple of its topic.
 """
 
 from agentc.passes.checks.batches import BATCHES

@@ -190,7 +190,7 @@ EPISODES: tuple[Rule, ...] = (
             "AGC504",
             "no such split",
             "Environments declare the names of their task splits; "
-            "docs/reference/backends.md lists them.",
+            "`agentc explain ENVIRONMENT` shows them.",
         ),
         kinds=ON_TASKS,
         check=split_exists,
