@@ -99,6 +99,11 @@ def terminal_width(stream: TextIO) -> int | None:
         return shutil.get_terminal_size().columns
 
 
+def table_width(stream: TextIO) -> int:
+    """Columns for tables of results: those of the terminal, or 80 in a file or a pipe."""
+    return terminal_width(stream) or 80
+
+
 def print_wrapped(text: str) -> None:
     """Print a sentence in the width of the terminal, if it goes to one."""
     print("\n".join(wrapped(text, terminal_width(sys.stdout))))

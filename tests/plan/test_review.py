@@ -172,7 +172,8 @@ def sweep(*seeds: int, count: int = 2) -> Plan:
 
 
 def test_a_sweep_is_listed_cell_by_cell(tmp_path: Path) -> None:
-    text = plan_text(reviewed(tmp_path, sweep(0, 1), None))
+    review = reviewed(tmp_path, sweep(0, 1), None)
+    text = plan_text(review, every=True)
     names = [word for line in text.splitlines() for word in line.split()[1:2] if "+ " in line]
     assert names == [
         "data",
@@ -181,6 +182,7 @@ def test_a_sweep_is_listed_cell_by_cell(tmp_path: Path) -> None:
         "table",
     ]
     assert "seed=1: eto, round 2" in text
+    assert "seed=1: the same, 3 to run" in plan_text(review), "two cells are folded like ten"
 
 
 def test_cells_that_repeat_are_folded(tmp_path: Path) -> None:

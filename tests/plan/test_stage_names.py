@@ -58,7 +58,7 @@ def test_a_stage_in_all_of_its_cells_is_one_name() -> None:
     cells = [f"sft@seed={n}" for n in range(3)]
     known = ["base", *cells, "dpo@seed=0", "dpo@seed=1", *(f"{c}:rollout" for c in cells)]
     assert folded_names(known, known) == [
-        "base", "sft@*", "dpo@seed=0", "dpo@seed=1", "sft@*:rollout"
+        "base", "sft@*", "dpo@*", "sft@*:rollout"
     ]  # fmt: skip
     assert folded_names(cells[:2], known) == cells[:2]
     assert folded_names(cells, [*known, "sft@seed=3"]) == cells

@@ -14,7 +14,7 @@ from agentc.cli import main
 from agentc.cost import Estimate, Quantity
 from agentc.plan.stage_names import of_all_cells
 from agentc.plan.work import find_work
-from agentc.run.live_view import LiveView, TimeLeft
+from agentc.run.live_view import CoresInUse, LiveView, TimeLeft
 from agentc.run.observe import JobSnapshot
 from agentc.run.record import Record
 from agentc.run.text_view import FoldedJobs, fold_jobs, stage_path
@@ -48,8 +48,9 @@ def test_a_cell_with_dots_is_no_part_of_the_path() -> None:
     assert stage_path("sft@lr=0.5") == ("", "sft@lr=0.5")
 
 
-def test_three_cells_are_one_line_and_what_failed_stands_alone() -> None:
+def test_two_cells_are_one_line_and_a_failed_one_has_its_own() -> None:
     jobs = [BASE, cell(0, state="done", seconds=60.0), cell(1, **RUNNING), cell(2, state="waiting")]
+    failed = cell(3, state="failed", message="out of memory")
     first, fold = fold_jobs(jobs)
     assert first == BASE
     assert isinstance(fold, FoldedJobs)
@@ -57,9 +58,12 @@ def test_three_cells_are_one_line_and_what_failed_stands_alone() -> None:
     assert fold.sentence() == (
         "1 of 3 done, 1 running (beta=0.1,seed=1: 40/100 steps, about 29 s left), 1 waiting"
     )
-    failed = cell(3, state="failed", message="out of memory")
     assert fold_jobs([*jobs, failed])[-1] == failed
-    assert fold_jobs(jobs[:3]) == jobs[:3], "two cells are read one by one"
+    _, two = fold_jobs(jobs[:3])
+    assert isinstance(two, FoldedJobs)
+    assert len(two.jobs) == 2
+    assert fold_jobs(jobs[:2]) == jobs[:2], "one cell is shown as it is"
+    assert fold_jobs([jobs[1], failed]) == [jobs[1], failed]
     done = [cell(number, state="done", seconds=60.0) for number in range(3)]
     [fold] = fold_jobs(done)
     assert isinstance(fold, FoldedJobs)
@@ -103,9 +107,17 @@ def test_the_live_view_says_what_is_left_of_the_whole() -> None:
     jobs = [BASE, *(cell(number, **RUNNING) for number in range(2)), cell(2, state="waiting")]
     stream = io.StringIO()
     console = Console(file=stream, width=110, height=30, force_terminal=False)
-    view = LiveView("demo", console, left=lambda seen: 60.0 * len(seen))
+    plan = {
+        "jobs": [{"id": job.id, "resources": {"cpus": 4}} for job in jobs],
+        "sessions": [{"id": "serve", "members": [jobs[1].id]}],
+    }
+    cores = CoresInUse(plan, 16)
+    view = LiveView("demo", console, left=lambda seen: 60.0 * len(seen), cores=cores)
     head = view._head(jobs)
-    assert head.startswith("demo   1/4 jobs, 2 at work   ")
+    assert head.startswith("demo   1/4 jobs, 2 running   8 of 16 cores   ")
+    assert CoresInUse(plan, 2)(jobs) == "2 of 2 cores"
+    together = {**plan, "sessions": [{"id": "serve", "members": [job.id for job in jobs]}]}
+    assert CoresInUse(together, 16)(jobs) == "4 of 16 cores", "one session"
     assert head.endswith("   about 4.0 min left")
     console.print(view.table(fold_jobs(jobs)))
     lines = stream.getvalue().splitlines()

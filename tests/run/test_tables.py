@@ -33,7 +33,7 @@ def difference(p: float, few: bool) -> dict[str, Any]:
 
 
 def row(name: str, told: dict[str, Any] | None, n: int = 102) -> dict[str, Any]:
-    return {"name": name, "n": n, "n_tasks": 51, "reward": mean(0.5), "success": mean(0.5),
+    return {"name": name, "n": n, "n_tasks": 51, "reward": mean(0.5), "success": mean(0.25),
             "difference": told}  # fmt: skip
 
 
@@ -130,6 +130,34 @@ def test_tables_fit_the_terminal(width: int, several: bool, tmp_path: Path) -> N
         assert "  eto\n    tasks: 51 x 2\n    reward: 0.500 [0.400, 0.600]" in shown
     wide = tables(document, layout)
     assert max(map(len, wide.splitlines())) > 100, "a file has whole lines"
+
+
+def test_a_success_that_equals_the_reward_is_no_column(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    rows = [{**row("sft", None), "success": mean(0.5)}, row("eto", difference(0.01, False))]
+    value = {"baseline": "sft", "rows": rows, "confidence": 0.95}
+    job = put(layout, "Comparison", "compare", "comparison.json", value)
+    assert "success" in tables({"jobs": [job]}, layout)
+    rows[1]["success"] = mean(0.5)
+    (tmp_path / "other").mkdir()
+    layout = StoreLayout(tmp_path / "other")
+    job = put(layout, "Comparison", "compare", "comparison.json", value)
+    assert "success" not in tables({"jobs": [job]}, layout)
+
+
+def test_a_smoke_run_says_first_that_its_numbers_mean_nothing(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    value = {"baseline": "sft", "rows": [row("sft", None)], "confidence": 0.95}
+    job = put(layout, "Comparison", "compare", "comparison.json", value)
+    scratch = {"id": "base", "stage": "base", "kind": "model", "key": "1" * 32,
+               "produces": "Checkpoint", "backend": "model.scratch"}  # fmt: skip
+    hub = {**scratch, "id": "judge", "backend": "model.hf", "config": {"repo": "gpt2"}}
+    document = {"experiment": {"scale": "smoke"}, "jobs": [scratch, hub, job]}
+    assert tables(document, layout).splitlines()[0] == (
+        "smoke: 1 of 3 jobs of the real graph ran with a random tiny model and gpt2; "
+        "numbers mean nothing"
+    )
+    assert "smoke" not in tables({**document, "experiment": {"scale": "full"}}, layout)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 130])

@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.support.pace import least
 from tiny_plan import TinyPlan
 
-from agentc.run.live_view import LiveView
+from agentc.run.live_view import LiveView, split_waiting
 from agentc.run.observe import JobSnapshot, Observer
 from agentc.run.text_view import PlainView, sentence
 from agentc.runtime.store.layout import StoreLayout
@@ -133,6 +133,24 @@ def test_small_terminal_shows_active_and_failed_jobs_first() -> None:
     assert "bad" in shown
     assert "dpo" in shown
     assert len(shown.splitlines()) <= 12
+
+
+def test_waiting_jobs_are_one_line_where_they_are_many() -> None:
+    """A screen of 20 lines has room for what runs, at any size of the plan."""
+    jobs = [JobSnapshot(id=f"done{i}", state="done", seconds=1.0) for i in range(30)]
+    jobs += [RUNNING, *(JobSnapshot(id=f"later{i}", state="waiting") for i in range(30))]
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, height=20, force_terminal=True, color_system=None)
+    with LiveView("quickstart", console) as view:
+        view.show(jobs)
+        shown = stream.getvalue()
+        few, waiting = split_waiting(jobs[30:33])
+    assert "eto.1" in shown
+    assert "40/100 steps" in shown
+    assert "30 jobs waiting: later0, later1" in shown
+    assert "more jobs: " in shown
+    assert len(shown.strip().splitlines()) <= 20
+    assert (len(few), waiting) == (3, []), "a few have lines of their own"
 
 
 def test_plain_lines_tell_changes_only() -> None:

@@ -11,9 +11,9 @@ from typing import TypeAlias, TypeVar
 
 from agentc.plan.diff import Change
 from agentc.plan.review import Item, Review, because
+from agentc.plan.stage_names import FEWEST_CELLS
 
 _FEWEST_ROUNDS = 4
-_FEWEST_CELLS = 3
 _FEWEST_IDLE = 4
 _NUMBER = re.compile(r"\d+")
 _CELL = re.compile(r"@[^:]*")
@@ -77,12 +77,12 @@ def round_title(item: Item) -> str:
 
 
 def fold_groups(groups: Sequence[Group]) -> list[Group]:
-    """Where the same happens in four or more rounds in a row, or in three or more cells, the
+    """Where the same happens in four or more rounds in a row, or in two or more cells, the
     first stays, and one group stands for the others."""
     cells = [_fold_rounds(list(part)) for _, part in groupby(groups, lambda g: g.cell)]
     folded: list[Group] = []
     for alike in _runs(cells, lambda cell: tuple(map(_signature, cell)) if cell[0].cell else None):
-        if len(alike) < _FEWEST_CELLS:
+        if len(alike) < FEWEST_CELLS:
             folded += [group for cell in alike for group in cell]
             continue
         rest = alike[1:]
@@ -132,8 +132,10 @@ def _fold_rounds(groups: Sequence[Group]) -> list[Group]:
 
 
 def folded_title(group: Group) -> str:
-    """`eto, rounds 3 to 9`, or `seed=1 to seed=4`, of a folded group."""
+    """`eto, rounds 3 to 9`, `seed=1`, or `seed=1 to seed=4`, of a folded group."""
     first, last = group.titles[0], group.titles[-1]
+    if first == last:
+        return first
     if not group.round:
         return f"{first} to {last}"
     name, _, start = first.rpartition(" ")

@@ -15,8 +15,8 @@ _NAME = re.compile(r"(?P<path>[^@:]*)(?:@(?P<cell>.*?))?(?::(?P<job>[a-z_]+))?")
 """`eto.1.dpo@seed=0:rollout`: a path, the cell of a matrix, the job of a stage of several."""
 
 
-FEWEST_CELLS = 3
-"""So many cells of a sweep are shown as one line, and fewer one by one."""
+FEWEST_CELLS = 2
+"""This number of cells of a sweep, or more, are shown as one line."""
 
 
 def of_all_cells(name: str) -> str:

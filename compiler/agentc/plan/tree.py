@@ -272,7 +272,9 @@ def _table(rows: Sequence[tuple[str, ...]], left_out: tuple[int, ...]) -> list[s
 def _repetition(group: Group) -> str:
     states = Counter(STATE_WORDS[item.state] for item in group.items)
     counts = ", ".join(f"{count} {words}" for words, count in states.items())
-    return f"{folded_title(group)}: the same {len(group.titles)} times, {counts}"
+    several = len(group.titles)
+    again = "the same" if several == 1 else f"the same {several} times"
+    return f"{folded_title(group)}: {again}, {counts}"
 
 
 def _idle(items: tuple[Item, ...], names: str) -> str:

@@ -23,7 +23,7 @@ _COLOURS = {
     "not judged": "\x1b[2m",
 }
 _FAINT, _PLAIN = "\x1b[2m", "\x1b[0m"
-_WIDTH = 96
+_WIDTH = 80
 
 
 def find_verdicts(document: Document, layout: StoreLayout) -> Mapping[str, Any] | None:

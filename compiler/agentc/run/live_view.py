@@ -1,14 +1,15 @@
-"""LiveView: the run on a terminal, redrawn in place with rich: stages by round, cells of a sweep
-folded, their states, amounts, speeds, losses and the time left, of each and of the whole."""
+"""LiveView: the run on a terminal, redrawn in place with rich: what runs, with amounts, speeds,
+losses and the time left; cells of a sweep folded; what waits in one line."""
 
 from __future__ import annotations
 
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -23,7 +24,7 @@ from agentc.run import text_view
 from agentc.run.observe import JobSnapshot
 from agentc.run.text_view import FoldedJobs, fold_jobs, stage_path
 from agentc.runtime.machine.output_filters import unguarded
-from agentc.text import counted, duration, shown_time
+from agentc.text import counted, duration, shown_time, some
 
 _EVERY_S = 2.0
 _OVERDUE = 0.25
@@ -31,8 +32,8 @@ _OVERDUE = 0.25
 
 
 class TimeLeft:
-    """Call it with the jobs as they are; None where nothing was estimated. It looks anew every two
-    seconds, for there may be ten thousand jobs."""
+    """Call it with the jobs as they are; None where nothing was estimated. It looks again every
+    two seconds, for there may be ten thousand jobs."""
 
     def __init__(
         self,
@@ -70,6 +71,24 @@ class TimeLeft:
         return found
 
 
+class CoresInUse:
+    """Call it with the jobs as they are: `2 of 2 cores`. Members of a session share its cores."""
+
+    def __init__(self, document: Mapping[str, Any], cores: int) -> None:
+        self._cores = cores
+        self._asked = {str(job["id"]): int(job["resources"]["cpus"]) for job in document["jobs"]}
+        sessions = document.get("sessions") or ()
+        self._unit = {name: each["id"] for each in sessions for name in each["members"]}
+
+    def __call__(self, jobs: Sequence[JobSnapshot]) -> str:
+        units: dict[str, int] = {}
+        for seen in jobs:
+            if seen.active:
+                unit, asked = self._unit.get(seen.id, seen.id), self._asked.get(seen.id, 1)
+                units[unit] = max(units.get(unit, 0), asked)
+        return f"{min(sum(units.values()), self._cores)} of {counted(self._cores, 'core')}"
+
+
 def _left(seen: JobSnapshot, expected: float) -> float:
     if not seen.active:
         return expected
@@ -96,24 +115,28 @@ _STYLES = {
     "killed": "bold red",
 }
 _MARKS = {"waiting": "·", "queued": "·", "done": "✓", "failed": "✗", "killed": "✗"}
-_FOOTER_LINES = 4
+_FOOTER_LINES = 5
 _BAR = 12
 _NOTE_S = 10.0
 _WIDE = 100
-"""Below so many columns there are no bars."""
+"""In fewer columns there are no bars."""
+_FEW_WAITING = 3
+"""This number of waiting lines is shown, more are one."""
 
 
 class LiveView:
-    """Draws to a terminal. Use as a context manager, like the plain view. `left` says how many
-    seconds the whole still takes."""
+    """Draws to a terminal. Use as a context manager, like the plain view. `left` gives the seconds
+    that the whole still takes, `cores` says how many cores are in use."""
 
     def __init__(
         self,
         title: str,
         console: Console | None = None,
         left: Callable[[Sequence[JobSnapshot]], float | None] = lambda jobs: None,
+        cores: Callable[[Sequence[JobSnapshot]], str] | None = None,
     ) -> None:
         self._left = left
+        self._cores = cores
         self._console = console or Console(file=unguarded(sys.stdout))
         self._title = title
         self._began = time.monotonic()
@@ -133,23 +156,25 @@ class LiveView:
     def show(self, jobs: Sequence[JobSnapshot]) -> None:
         """Redraw."""
         self._jobs = jobs
-        rows = fold_jobs(jobs)
-        fitting = self._fit(rows)
+        started, waiting = split_waiting(fold_jobs(jobs))
+        fitting = self._fit(started)
         parts: list[RenderableType] = [Text(self._head(jobs), style="bold"), self.table(fitting)]
-        if len(fitting) < len(rows):
-            more = counted(len(rows) - len(fitting), "more line")
-            parts.append(Text(f"and {more}", style="dim"))
+        lines = [_more(started, fitting), _waiting_line(waiting)]
+        parts += [
+            Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in lines if line
+        ]
         if self._note and time.monotonic() - self._noted < _NOTE_S:
             parts.append(Text(self._note, style="dim", overflow="ellipsis", no_wrap=True))
         self._live.update(Group(*parts), refresh=True)
 
     def _head(self, jobs: Sequence[JobSnapshot]) -> str:
-        """`quickstart   3/23 jobs, 2 at work   1 min 20 s   about 3.5 min left`."""
+        """`quickstart   3/23 jobs, 2 running   2 of 2 cores   1 min 20 s   about 3.5 min left`."""
         done, active = (sum(map(test, jobs)) for test in (_is_done, _is_active))
         parts = [
             self._title,
-            f"{done}/{len(jobs)} jobs" + (f", {active} at work" if active else ""),
+            f"{done}/{len(jobs)} jobs" + (f", {active} running" if active else ""),
         ]
+        parts += [self._cores(jobs)] if self._cores is not None and done < len(jobs) else []
         parts.append(duration(time.monotonic() - self._began))
         left = self._left(jobs) if done < len(jobs) else None
         return "   ".join([*parts, *([] if left is None else [f"about {shown_time(left)} left"])])
@@ -159,7 +184,7 @@ class LiveView:
         self._note, self._noted = text, time.monotonic()
         self.show(self._jobs)
 
-    def table(self, jobs: Iterable[JobSnapshot | FoldedJobs]) -> Table:
+    def table(self, jobs: Iterable[Row]) -> Table:
         """The jobs as rows; parts of a dotted name that repeat are left out, so that the stages
         of one round stand under each other."""
         rows: list[tuple[Text, RenderableType, Text]] = []
@@ -184,7 +209,7 @@ class LiveView:
             grid.add_row(name_text, *([bar] if wide else []), words)
         return grid
 
-    def _fit(self, jobs: Sequence[JobSnapshot | FoldedJobs]) -> Sequence[JobSnapshot | FoldedJobs]:
+    def _fit(self, jobs: Sequence[Row]) -> Sequence[Row]:
         """As many as the terminal has lines, the active ones and the failures first."""
         room = max(4, self._console.size.height - _FOOTER_LINES)
         heads = len({stage_path(seen.id)[0] for seen in jobs})
@@ -196,6 +221,44 @@ class LiveView:
         return [jobs[index] for index in sorted(ranked[:room])]
 
 
+Row: TypeAlias = JobSnapshot | FoldedJobs
+
+
+def split_waiting(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows that are shown, and those of which no job has started, where these are many."""
+    waiting = [row for row in rows if all(map(_is_waiting, _jobs_of(row)))]
+    if len(waiting) <= _FEW_WAITING:
+        return list(rows), []
+    idle = {row.id for row in waiting}
+    return [row for row in rows if row.id not in idle], waiting
+
+
+def _waiting_line(waiting: Sequence[Row]) -> str:
+    """`  · 14 jobs waiting: explore@*, pairs@*, dpo@* and 5 more`."""
+    if not waiting:
+        return ""
+    count = sum(len(_jobs_of(row)) for row in waiting)
+    return f"  · {counted(count, 'job')} waiting: {some([row.id for row in waiting], 6)}"
+
+
+def _more(rows: Sequence[Row], fitting: Sequence[Row]) -> str:
+    """What the screen has no room for: `  and 12 more jobs: 10 done, 2 queued`."""
+    shown = {row.id for row in fitting}
+    states = Counter(job.state for row in rows if row.id not in shown for job in _jobs_of(row))
+    if not states:
+        return ""
+    counts = ", ".join(f"{count} {text_view.STATE_WORDS[state]}" for state, count in states.items())
+    return f"  and {counted(states.total(), 'more job')}: {counts}"
+
+
+def _jobs_of(row: Row) -> Sequence[JobSnapshot]:
+    return row.jobs if isinstance(row, FoldedJobs) else (row,)
+
+
+def _is_waiting(seen: JobSnapshot) -> bool:
+    return seen.state == "waiting" and seen.queue is None
+
+
 def _is_done(seen: JobSnapshot) -> bool:
     return seen.state == "done"
 
@@ -204,9 +267,7 @@ def _is_active(seen: JobSnapshot) -> bool:
     return seen.active
 
 
-def _row(
-    seen: JobSnapshot | FoldedJobs, indent: str, name: str
-) -> tuple[Text, RenderableType, Text]:
+def _row(seen: Row, indent: str, name: str) -> tuple[Text, RenderableType, Text]:
     style = _STYLES[seen.state]
     mark = _MARKS.get(seen.state, "▸")
     if isinstance(seen, FoldedJobs):

@@ -64,7 +64,7 @@ from agentc.software.build import build_all
 from agentc.software.requirements import Needed
 from agentc.store.paths import RunFolder, variant_of
 from agentc.store.run_history import plan_in_use
-from agentc.text import counted, print_wrapped, terminal_width
+from agentc.text import counted, print_wrapped, table_width
 from agentc.tracking.choice import ChosenTracker
 from agentc.tracking.trackers import Followed, Trackers, trackers_beside
 
@@ -352,7 +352,7 @@ def _show_results(work: Work, options: RunOptions) -> int:
     """Print what the run found; the exit code is that of a gate that it met."""
     if not options.results:
         return EXIT_DONE
-    width = terminal_width(sys.stdout)
+    width = table_width(sys.stdout)
     tables = outcome.tables(work.document, work.layout, width)
     if tables:
         print(f"\n{tables}")
@@ -378,11 +378,12 @@ def _view(name: str, work: Work, options: RunOptions) -> Iterator[RunView]:
         with PlainView(sys.stdout) as plain:
             yield plain
         return
-    from agentc.run.live_view import LiveView, TimeLeft
+    from agentc.run.live_view import CoresInUse, LiveView, TimeLeft
 
     driver = options.driver
     cores = max(at_once(driver.profile, driver.jobs) or os.cpu_count() or 1, driver.cores)
     queued = _queue_of(driver) is not None
     left = TimeLeft(work.document, options.estimates, cores, queued=queued)
-    with LiveView(name, left=left) as live:
+    in_use = None if queued else CoresInUse(work.document, cores)
+    with LiveView(name, left=left, cores=in_use) as live:
         yield live

@@ -15,6 +15,7 @@ from agentc.run.observe import JobSnapshot
 from agentc.run.text_view import FULL_DISK, details, sentence
 from agentc.runtime.health import finding_lines, findings, stage_facts
 from agentc.runtime.servers.server_log import last_lines
+from agentc.runtime.smoke import smoke_headline
 from agentc.runtime.store.file_system import full_disk_hint
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import attempt_begins
@@ -125,8 +126,24 @@ def _messages_in(
 
 
 def tables(document: Document, layout: StoreLayout, width: int | None = None) -> str:
-    """The tables of a sweep, else the comparisons of the plan that exist, else its metrics, in so
-    many columns of a terminal."""
+    """The tables of a sweep, else the comparisons of the plan that exist, else its metrics, in
+    `width` columns; at the scale `smoke` below a line that says what they are worth."""
+    smoke = _smoke(document, layout)
+    parts = [
+        *(["\n".join(wrapped(smoke, width))] if smoke else []),
+        *_tables(document, layout, width),
+    ]
+    return "\n\n".join(parts)
+
+
+def _smoke(document: Document, layout: StoreLayout) -> str:
+    jobs = document["jobs"]
+    done = sum(layout.is_published(object_of(job)) for job in jobs)
+    scale = (document.get("experiment") or {}).get("scale")
+    return smoke_headline(scale, done, len(jobs), jobs)
+
+
+def _tables(document: Document, layout: StoreLayout, width: int | None) -> list[str]:
     comparisons, metrics, sweeps = [], [], []
     for job in document["jobs"]:
         name = object_of(job)
@@ -139,10 +156,8 @@ def tables(document: Document, layout: StoreLayout, width: int | None = None) ->
         elif job["produces"] == "Metrics" and layout.is_published(name):
             metrics.append((str(job["stage"]), read_json(layout.data(name) / METRICS_FILE)))
     if sweeps:
-        return "\n\n".join([*sweeps, _EACH]) if comparisons else "\n\n".join(sweeps)
-    if comparisons:
-        return "\n\n".join(comparisons)
-    return _metrics(metrics, width) if metrics else ""
+        return [*sweeps, *([_EACH] if comparisons else [])]
+    return comparisons or ([_metrics(metrics, width)] if metrics else [])
 
 
 def health(document: Document, layout: StoreLayout, more: str) -> list[str]:
@@ -303,14 +318,14 @@ def _table(
 
 
 def _fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """A table in the width that there is: what is left out first is what another column has too."""
+    """A table in the width that there is. A success that equals the reward in each row is left out
+    at any width; in a narrow terminal, first what another column has too."""
     heads = list(rows[0])
-    drop = ["tasks"]
-    if "p (Holm)" in heads:
-        drop.append("p")
-    if {"reward", "success"} <= {*heads} and all(
-        row[heads.index("reward")] == row[heads.index("success")] for row in rows[1:]
-    ):
-        drop.insert(0, "success")
+    if {"reward", "success"} <= {*heads}:
+        reward, success = heads.index("reward"), heads.index("success")
+        if all(row[reward] == row[success] for row in rows[1:]):
+            rows = [[*row[:success], *row[success + 1 :]] for row in rows]
+            heads = list(rows[0])
+    drop = ["tasks", *(["p"] if "p (Holm)" in heads else [])]
     columns = [heads.index(name) for name in drop if name in heads]
     return fitted(rows, width, right=range(1, len(heads)), indent="  ", drop=columns)
