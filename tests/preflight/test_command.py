@@ -72,9 +72,10 @@ Look = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture(autouse=True)
-def no_software_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What somebody has built here must not decide."""
+def no_software_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What somebody has built here must not decide, nor whether there is a package index."""
     monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
 
 
 @pytest.fixture
@@ -232,6 +233,7 @@ def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> No
     code, document = look(SPEC, "--offline")
     (gpus,) = of(document, "gpus")
     assert (code, gpus["verdict"], gpus["about"]) == (7, "problem", ["sft"])
+    assert "2 GPUs requested, none found on this machine" in gpus["message"]
     assert "`placement: {gpus: 0}`" in gpus["fix"]
 
 

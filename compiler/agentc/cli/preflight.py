@@ -69,7 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
     compiled, work = typed.compiled, typed.work
     cluster = profile is not None and profile.queued
     cost = cost_to_run(work, compiled, table, cores=100 if cluster else None, queued=cluster)
-    found = every_check(work, compiled, table, requests, cost, online=not arguments.offline)
+    online = not arguments.offline
+    found = every_check(work, compiled, table, requests, cost, online=online, reach=online)
     if arguments.format == "json":
         name = None if profile is None else profile.name
         print(json.dumps(findings_document(found, str(work.document["name"]), name), indent=2))

@@ -279,7 +279,9 @@ class ExperimentRun:
 
         cost = self.estimate(measure_from=None)
         requests = None if self.profile is None else read_requests(self.profile)
-        findings = every_check(self.work, self.compiled, self.table, requests, cost, online=False)
+        findings = every_check(
+            self.work, self.compiled, self.table, requests, cost, online=False, reach=True
+        )
         if any(finding.verdict == "problem" for finding in findings):
             print(problems_text(findings, same_spec("preflight", self.arguments)), file=sys.stderr)
             raise RefusedSpecError(code=EXIT_PREFLIGHT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shlex
 import sys
@@ -99,6 +100,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if not isinstance(measures, tuple):
         print(f"agentc: the first values of each axis are refused: {measures.why}", file=sys.stderr)
         return EXIT_SPEC
+    if measures and not arguments.dry_run:
+        scene.check({axis.name: axis.first() for axis in search.axes}, measures[-1].stage)
     label = variant_of(plan_document(compiled.plan)).label
     folder = StudyFolder.of(layout, label, search, measures)
     needed = needed_by_searcher(searcher)
@@ -150,6 +153,16 @@ class _Scene:
             error = next(each for each in compiled.diagnostics if each.severity == "error")
             return Refused(f"{error.code}: {error.message}")
         return measures_of(plan_document(compiled.plan), self._search.stage)
+
+    def check(self, params: Mapping[str, Json], until: str) -> None:
+        """Look for what would end a run of the first trial, before the searcher is built. Raises
+        RefusedSpecError."""
+        from agentc.cli.run_sequence import ExperimentRun
+
+        given = self._with(params, until=until, dry_run=False)
+        with redirect_stdout(io.StringIO()):  # the trial itself prints how far its rounds are
+            run = ExperimentRun.prepare(given)
+        run.check()
 
     def run(self, params: Mapping[str, Json], until: str) -> int:
         """Run what a stage needs."""

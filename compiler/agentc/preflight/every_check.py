@@ -1,5 +1,5 @@
-"""Every check of preflight over what has to run: for `agentc preflight`, and without the online
-half for `agentc run`, before anything is measured, built or downloaded."""
+"""Every check of preflight over what has to run: for `agentc preflight`, and without SLURM's limits
+and the model hub for `agentc run`, before anything is measured, built or downloaded."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from agentc.preflight.machine import (
     check_own_servers,
 )
 from agentc.preflight.queue import check_job_counts
+from agentc.preflight.reachable import check_package_index, check_queue
 from agentc.preflight.requests import check_memory, check_minutes, check_rules, check_shared_servers
 from agentc.preflight.slurm_facts import ask_slurm
 from agentc.preflight.software import check_gpu_software, check_software
 from agentc.run.snakemake_process import at_once
+from agentc.software.requirements import needed_by_plan
 
 
 def every_check(
@@ -37,9 +39,11 @@ def every_check(
     cost: tuple[Mapping[str, Estimate], Summary | None],
     *,
     online: bool,
+    reach: bool,
 ) -> list[PreflightFinding]:
-    """Findings about the jobs that have to run, under the profile of `requests`; `online` asks
-    SLURM and the model hub, too."""
+    """Findings about the jobs that have to run, under the profile of `requests`. `reach`: look
+    whether SLURM's queue and the package index answer. `online`: query SLURM's limits and the
+    model hub."""
     assert compiled.plan is not None
     profile = None if requests is None else requests.profile
     cluster = profile is not None and profile.queued
@@ -67,6 +71,11 @@ def every_check(
         *check_gpu_software(settled, compiled.plan.environments, work.layout, here=not cluster),
         *hub.check_cached(files),
     ]
+    if reach:
+        found += check_package_index(
+            needed_by_plan(compiled.plan, {str(job["id"]) for job in work.missing}), work.layout
+        )
+        found += check_queue(profile if queued else None)
     if online and profile is not None and profile.executor == SLURM and queued:
         answered, silent = read_cluster(ask_slurm())
         found += silent

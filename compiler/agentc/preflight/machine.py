@@ -88,9 +88,9 @@ def _gpus(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
         yield PreflightFinding(
             check="gpus",
             verdict="warning" if hidden else "problem",
-            message=f"{asked}, and {hidden} hides those of this machine: the CPU does the work"
+            message=f"{asked}, and {hidden} hides those of this machine: the work runs on the CPU"
             if hidden
-            else f"{asked}, and this machine has none",
+            else f"{asked}, none found on this machine: the work would run on the CPU",
             about=tuple(stages),
             fix="run it where there are GPUs (`--profile` submits to a cluster). To run on the "
             f"CPU, write `placement: {{gpus: 0}}`, which changes no key, or set {GPUS_VARIABLE}=0",

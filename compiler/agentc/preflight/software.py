@@ -17,7 +17,7 @@ from agentc.placement.profile import Profile
 from agentc.plan.job import EnvLock, Plan
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
-from agentc.runtime.machine.hardware import gpus_hidden
+from agentc.runtime.machine.hardware import DevicesError, gpus_hidden, machine_devices
 from agentc.runtime.servers.job_leases import planned_leases
 from agentc.runtime.software.environment import read_complete
 from agentc.runtime.software.host_requirements import (
@@ -172,9 +172,10 @@ def check_gpu_software(
     """Faults of software environments that jobs of a plan use. `here`: jobs run on this machine,
     so its driver and compiler count; else each job looks on its node."""
     users: dict[_Use, list[str]] = {}
+    on_cpu = _without_gpus(here=here)
     for each in settled:
         for job in each.jobs:
-            for use in _uses(job, each.number("gpus") or 0):
+            for use in _uses(job, 0 if on_cpu else each.number("gpus") or 0):
                 if use.environment in locks:
                     users.setdefault(use, []).append(str(job["stage"]))
     driver = driver_version() if here and any(use.gpus for use in users) else None
@@ -192,9 +193,18 @@ def check_gpu_software(
                 )
 
 
+def _without_gpus(*, here: bool) -> bool:
+    """Whether the work would run on the CPU, which `check_machine` reports where it matters."""
+    if gpus_hidden(os.environ):
+        return True
+    try:
+        return here and not machine_devices(os.environ)
+    except DevicesError:
+        return False
+
+
 def _uses(job: Mapping[str, Any], gpus: int) -> Iterator[_Use]:
     """The environments of a job's program and of its own servers."""
-    gpus = 0 if gpus_hidden(os.environ) else gpus
     leases: list[Mapping[str, Any]] = [job["lease"]] if job["kind"] == "server" else []
     if not leases:
         leases = [one.spec for one in planned_leases(job) if one.starts_server]

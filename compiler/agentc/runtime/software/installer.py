@@ -96,7 +96,7 @@ def choose_uv(python: str, lock: LockText) -> Installer | None:
     program = None if os.environ.get(INSTALLER_VARIABLE) == "pip" else find_uv()
     if program is None or any(step.ignore_requires_python for step in lock.steps):
         return None
-    settings = _settings_of_pip()
+    settings = settings_of_pip()
     if settings is None or not _is_new_enough(program):
         return None
     constraints = settings.pop("constraint", "").split()
@@ -134,7 +134,7 @@ def _is_new_enough(program: str) -> bool:
     return done.returncode == 0 and tuple(map(int, numbers)) >= _OLDEST_UV
 
 
-def _settings_of_pip() -> dict[str, str] | None:
+def settings_of_pip() -> dict[str, str] | None:
     """pip's configuration and its variables, as pip reads them: uv reads neither. None where this
     interpreter has no pip to ask."""
     done = subprocess.run(
