@@ -26,9 +26,11 @@ environments: {craft: {backend: textcraft}}
 prompts: {react: {instruction: Craft the goal.}}
 servers: {local: {backend: transformers}}
 models:
-  base: {backend: scratch, hidden_size: 32, layers: 1, heads: 1, context: 2048, vocab_size: 320, corpus: games,
-         chat_format: chatml, seed: "{{ seed }}"}
-stages: {test: {kind: evaluate, policy: base, split: test, placement: {gpus: 2}}}
+  base: {backend: scratch, hidden_size: 32, layers: 1, heads: 1, context: 2048, vocab_size: 320,
+         corpus: games, chat_format: chatml, seed: "{{ seed }}"}
+stages:
+  games: {kind: expert, split: train, limit: 2}
+  test: {kind: evaluate, policy: base, split: test, placement: {gpus: 2}}
 search: {over: {seed: {low: 0, high: 9}}, stage: test, trials: 2}
 """
 
@@ -57,10 +59,11 @@ def run(tmp_path: Path, spec: str, command: str, *words: str) -> int:
 def slurm(folder: Path, squeue: str | None) -> str:
     """A profile of SLURM's, and a `squeue` that does this, in a folder for PATH."""
     (folder / "bin").mkdir()
-    if squeue is not None:
-        command = folder / "bin/squeue"
-        command.write_text(f"#!/bin/sh\n{squeue}\n")
-        command.chmod(0o755)
+    for name, text in (("sbatch", "exit 1"), ("squeue", squeue)):
+        if text is not None:
+            command = folder / "bin" / name
+            command.write_text(f"#!/bin/sh\n{text}\n")
+            command.chmod(0o755)
     profile = folder / "profile"
     profile.mkdir()
     (profile / "config.yaml").write_text("executor: slurm\n")
@@ -82,7 +85,7 @@ def test_no_queue(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     profile = slurm(tmp_path, squeue)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.defpath}")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert run(tmp_path, SPEC, "run", "--profile", profile) == 7
     printed = capsys.readouterr()
     assert "submits jobs to SLURM, which does not answer" in printed.err
@@ -98,6 +101,7 @@ def test_no_package_index(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -3,7 +3,6 @@ software environments have to be built."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
@@ -61,22 +60,25 @@ def _queue_failure() -> str | None:
     if done.returncode == 0:
         return None
     lines = (done.stderr or done.stdout).strip().splitlines()
-    return f"squeue: {lines[-1] if lines else f'exit status {done.returncode}'}"
+    reason = lines[-1] if lines else f"exit status {done.returncode}"
+    return f"squeue: {reason.removeprefix('squeue: ')}"
 
 
-def check_package_index(needed: Sequence[Needed], layout: StoreLayout) -> Iterator[PreflightFinding]:
+def check_package_index(
+    needed: Sequence[Needed], layout: StoreLayout
+) -> Iterator[PreflightFinding]:
     """A problem where software environments are missing and the host of the package index cannot be
-    reached. Folders of wheels (`find-links`) and container images need none."""
+    reached; a warning where there are folders of wheels, too, which may have all of it."""
     missing = [each for each in needed if not each.ready(layout) and _installs(each.lock)]
     settings = (settings_of_pip() or {}) if missing else {}
-    if not missing or settings.get("find-links") or settings.get("no-index"):
+    if not missing or settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         return
     index = settings.get("index-url", _PYPI)
     failure = _host_failure(index, settings.get("proxy"))
     if failure is not None:
         yield PreflightFinding(
             check="software",
-            verdict="problem",
+            verdict="warning" if settings.get("find-links") else "problem",
             message=f"{named(each.name for each in missing)} not built yet, and the package index "
             f"{_shown(index)} cannot be reached: {failure}",
             about=tuple(dict.fromkeys(user for each in missing for user in each.users)),
