@@ -38,18 +38,34 @@ def fitted(
     right: Collection[int] = (),
     indent: str = "",
     drop: Sequence[int] = (),
+    below: Sequence[int] = (),
 ) -> list[str]:
     """The rows, the first of which has the heads, in the `width` of a terminal: aligned; else
-    without the columns of `drop`, one after the other; else a line for each cell. None: aligned."""
+    without the columns of `drop`, one after the other; else with those of `below` in a line of
+    their own under each row; else a line for each cell. None: aligned."""
     kept = range(len(rows[0])) if rows else range(0)
-    for left_out in range(len(drop) + 1):
-        columns = [n for n in kept if n not in drop[:left_out]]
+    without = [drop[:count] for count in range(len(drop) + 1)]
+    for left_out in (*without, *([(*drop, *below)] if below else [])):
+        columns = [n for n in kept if n not in left_out]
         part = [[row[n] for n in columns] for row in rows]
         ends = [at for at, n in enumerate(columns) if n in right]
         lines = aligned(part, right=ends, indent=indent)
         if width is None or max(map(len, lines), default=0) <= width:
-            return lines
+            if not {*below} & {*left_out}:
+                return lines
+            found = lines[:1]
+            for line, row in zip(lines[1:], rows[1:], strict=True):
+                found += [line, *_cells_below(rows[0], row, below, width, indent)]
+            return found
     return [line for row in rows[1:] for line in _stacked(rows[0], row, width, indent)]
+
+
+def _cells_below(
+    heads: Sequence[str], row: Sequence[str], columns: Sequence[int], width: int | None, indent: str
+) -> list[str]:
+    """`    better, worse, equal: 4, 0, 47`; nothing for a row without such cells."""
+    cells = [f"{heads[n]}: {row[n]}" for n in columns if row[n] not in ("", "-")]
+    return wrapped("; ".join(cells), width, f"{indent}    ") if cells else []
 
 
 def _stacked(

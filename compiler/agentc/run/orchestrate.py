@@ -64,7 +64,7 @@ from agentc.software.build import build_all
 from agentc.software.requirements import Needed
 from agentc.store.paths import RunFolder, variant_of
 from agentc.store.run_history import plan_in_use
-from agentc.text import counted, print_wrapped, table_width
+from agentc.text import counted, print_wrapped, table_width, wrapped_lines
 from agentc.tracking.choice import ChosenTracker
 from agentc.tracking.trackers import Followed, Trackers, trackers_beside
 
@@ -361,7 +361,8 @@ def _show_results(work: Work, options: RunOptions) -> int:
         print(f"\n{claims.render_verdicts(verdicts, colour=options.colour, width=width)}")
     sick = outcome.health(work.document, work.layout, "`agentc status` shows them")
     if sick:
-        print("\nhealth:\n" + "\n".join(f"  {line}" for line in sick))
+        lines = wrapped_lines([f"  {line}" for line in sick], width)
+        print("\n".join(["\nhealth:", *lines]))
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
         print(f"\nreport: {shown_report(page, work)}")

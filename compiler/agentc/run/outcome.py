@@ -249,21 +249,21 @@ def _cautions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     named = [(str(row.get("name") or row.get("stage")), row) for row in rows]
     if few := [name for name, row in named if (row.get("difference") or {}).get("few")]:
         found.append(
-            f"few tasks moved ({', '.join(few)}): p counts out every sign they could have had, and "
-            "the interval rests on the range of rewards more than on what was seen"
+            f"few tasks moved ({', '.join(few)}): p enumerates all sign flips of these tasks, and "
+            "the interval depends on the range of rewards more than on the data"
         )
     for name, row in named:
         if other := (row.get("difference") or {}).get("if_unseen"):
             found.append(
                 f"no task moved by more than {other['furthest']:.3g} ({name}), and the interval "
-                "takes this as what tasks can do; if rare ones that were not seen move as far as "
-                f"the range of rewards lets them, p is {show_chance(other['p_value'])} and the "
-                f"interval [{other['low']:+.3f}, {other['high']:+.3f}]"
+                "assumes that none can; if unseen tasks move across the whole range of rewards, "
+                f"p is {show_chance(other['p_value'])} and the interval "
+                f"[{other['low']:+.3f}, {other['high']:+.3f}]"
             )
     if two := [name for name, row in named if row.get("runs") == _FEW_RUNS]:
         found.append(
-            f"two runs ({', '.join(two)}) say little of how runs differ: where they differ more "
-            "than tasks do, such an interval holds the mean somewhat less often than it says"
+            f"two runs ({', '.join(two)}) are few to estimate the variance between runs: where it "
+            "exceeds the variance between tasks, the interval covers the mean less often than stated"
         )
     return found
 
@@ -328,4 +328,6 @@ def _fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
             heads = list(rows[0])
     drop = ["tasks", *(["p"] if "p (Holm)" in heads else [])]
     columns = [heads.index(name) for name in drop if name in heads]
-    return fitted(rows, width, right=range(1, len(heads)), indent="  ", drop=columns)
+    below = [n for n, name in enumerate(heads) if name.endswith((" equal", " lost"))]
+    ends = range(1, len(heads))
+    return fitted(rows, width, right=ends, indent="  ", drop=columns, below=below)
