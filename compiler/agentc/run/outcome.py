@@ -137,7 +137,7 @@ def tables(document: Document, layout: StoreLayout, width: int | None = None) ->
 
 
 def _smoke(document: Document, layout: StoreLayout) -> str:
-    jobs = document["jobs"]
+    jobs = [job for job in document["jobs"] if job["produces"] != "Report"]
     done = sum(layout.is_published(object_of(job)) for job in jobs)
     scale = (document.get("experiment") or {}).get("scale")
     return smoke_headline(scale, done, len(jobs), jobs)
@@ -263,7 +263,7 @@ def _cautions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if two := [name for name, row in named if row.get("runs") == _FEW_RUNS]:
         found.append(
             f"two runs ({', '.join(two)}) are few to estimate the variance between runs: where it "
-            "exceeds the variance between tasks, the interval covers the mean less often than stated"
+            "exceeds that between tasks, the interval covers the mean less often than stated"
         )
     return found
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from agentc.cost.outcomes import StageOutcome, outcomes, read_expected, verdict
 from agentc.plan.stage_names import cell_in
@@ -109,12 +110,14 @@ def _spec_text(document: Document, layout: StoreLayout) -> str:
 
 _END = "</main>"
 _HEADER_END = "</header>"
+_OBJECTS = 'href="../../../'
+"""How links of a page to logs begin: with the folder of objects, from `data/` of the report."""
 _APART = {REPORT_PAGE, "sweep.json", TABLES_FILE}
 """What a page does not refer to; it can be shown from another place without them."""
 _NAVIGATION = "</nav>"
 _NOTE = (
-    "The estimate was made before each job started; it is no part of the results. The band reaches "
-    "from the 10th to the 90th percentile. Machines with other work on them are slower."
+    "Estimates were made before each job started. The band is the 10th to the 90th percentile. "
+    "Machines with other work on them are slower."
 )
 
 
@@ -140,6 +143,7 @@ def shown_report(page: Path, work: Work) -> Path:
             sections = cost_section(found) + sections
             links = '<a href="#cost">Expected</a>\n' + links
         target = folder.report
+        before = before.replace(_OBJECTS, f'href="{_objects_from(target, work.layout)}/')
         draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         before = before.replace(_NAVIGATION, f"{links}{_NAVIGATION}", 1)
         draft.write_text(before + sections + end + after, encoding="utf-8")
@@ -155,6 +159,11 @@ def shown_report(page: Path, work: Work) -> Path:
     except (OSError, UnicodeDecodeError):
         return page
     return target
+
+
+def _objects_from(page: Path, layout: StoreLayout) -> str:
+    """The folder of objects from that of a page."""
+    return quote(os.path.relpath(layout.root / "objects", page.parent))
 
 
 def shown_page(document: Document, layout: StoreLayout) -> Path | None:

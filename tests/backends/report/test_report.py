@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -96,6 +97,8 @@ def test_nothing_is_loaded_and_every_link_inside_leads_somewhere(
     page = rendered(example_store, experiment)
     stages = {stage["name"]: stage for stage in json.loads(page.data)["stages"]}
     followed: set[frozenset[str]] = set()
+    linked: set[str] = set()
+    logs = {os.path.realpath(path) for path in example_store.root.glob("objects/*/*/logs/*")}
     for tag, attributes in page.tags:
         assert "src" not in attributes
         assert tag != "link"
@@ -112,8 +115,14 @@ def test_nothing_is_loaded_and_every_link_inside_leads_somewhere(
             assert target[1:] in page.ids(), target
         elif target and target.startswith("data:"):
             assert (tag, bool(attributes["download"])) == ("a", True)
+        elif target and target.startswith("../"):
+            # From `data/` of the report's own object.
+            log = example_store.root / "objects" / "report" / "key" / "data" / target
+            assert os.path.realpath(log) in logs
+            linked.add(os.path.realpath(log))
         elif target:
             assert (tag, target.split(":")[0]) == ("a", "https")
+    assert linked == logs
     words = ("stage",), ("stage", "end"), ("stage", "low", "high"), ("stage", "against", "moved")
     assert followed == set(map(frozenset, words))
 
@@ -157,7 +166,8 @@ def test_the_header_says_scale_dates_versions_and_hosts(
     example_store: Any, experiment: dict[str, Any]
 ) -> None:
     header = " ".join(rendered(example_store, experiment).text.split()).split("Results")[0]
-    assert "scale as the spec is written" in header.replace("scaleas", "scale as")
+    assert "scale full" in header.replace("scalefull", "scale full")
+    assert "numbers mean nothing" not in header
     first = next(iter(example_store.inputs.values()))[0].parent / "artifact.json"
     manifest = json.loads(first.read_text("utf-8"))
     manifest |= {"agentc": "0.9.1", "started": 1_779_999_000.0}
@@ -166,6 +176,7 @@ def test_the_header_says_scale_dates_versions_and_hosts(
     page = rendered(example_store, {**experiment, "scale": "smoke"})
     header = " ".join(page.text.split()).split("Results")[0]
     assert "scale smoke" in header
+    assert "smoke: 18 of 18 jobs of the real graph ran with base; numbers mean nothing" in header
     assert "2026-05-28 20:10 to 20:" in header
     assert "0.9.1" in header
     assert "box" in header
@@ -376,6 +387,41 @@ def test_stages_that_learned_nothing_are_at_the_top(
     assert "eto.2.dpo: the policy is equal to its start: no weight changed in 9 steps;" in text
     assert "eto.2.dpo: identical pairs: both sides of 3 of 3 pairs are the same tokens;" in text
     assert text.index("Health") < text.index("Results")
+
+
+def test_a_finding_of_several_cells_is_one_line(example_store: Any, experiment: Any) -> None:
+    made = [
+        example_store.add(
+            f"tune@seed={seed}",
+            "dpo",
+            "Checkpoint",
+            {},
+            facts={"unchanged": True, "steps": 5 + seed},
+        )
+        for seed in range(3)
+    ]
+    example_store.add("tune", "dpo", "Checkpoint", {}, facts={"unchanged": True, "steps": 1})
+    [swept, other] = job_tables.health(collected(example_store, experiment))
+    assert swept["what"] == "the policy is equal to its start: no weight changed in 5 steps"
+    places = [f"job-{name.replace('/', '-')}" for name in made]
+    assert swept["also"] == [("seed=1", places[1]), ("seed=2", places[2])]
+    assert (other["name"], other["also"]) == ("tune", [])
+
+
+def test_settings_are_shown_as_yaml_and_jobs_once(example_store: Any, experiment: Any) -> None:
+    path = example_store.inputs["sft"][0].parent / "artifact.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["identity"]["settings"] = {"packing": True, "limit": None, "stop": ["a", False]}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    (path.parent / "logs" / "log.txt").write_text("", encoding="utf-8")
+    page = rendered(example_store, experiment)
+    rows = job_tables.jobs(collected(example_store, experiment))
+    [row] = [row for row in rows if row["name"] == "sft"]
+    assert row["settings"] == [("packing", "true"), ("limit", "null"), ("stop", "[a, false]")]
+    assert [name for name, _ in row["logs"]] == ["steps.jsonl"], "an empty log is no link"
+    jobs = [a for tag, a in page.tags if tag == "details" and a.get("class") == "job"]
+    assert len([a for a in jobs if str(a.get("id", "")).startswith("job-")]) == 18
+    assert page.text.split("Jobs")[-1].count("eto.2.dpo ") == 1
 
 
 def test_best_of_k_and_loops_stand_in_the_tables(

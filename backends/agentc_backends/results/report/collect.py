@@ -61,15 +61,38 @@ class ExperimentJob:
         value: dict[str, Any] = json.loads((self.folder / "data" / name).read_text("utf-8"))
         return value
 
+    @cached_property
+    def logs(self) -> tuple[Path, ...]:
+        """The logs of the job and its servers that hold anything."""
+        return written_logs(self.folder)
+
+
+@dataclass(frozen=True)
+class Session:
+    """Servers that several jobs shared: their manifest, and the folder with their logs."""
+
+    manifest: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The objects of its jobs."""
+        return frozenset(map(str, (self.manifest.get("members") or {}).values()))
+
+
+def written_logs(folder: Path) -> tuple[Path, ...]:
+    """Logs of an object that are not empty, the program's own first."""
+    found = [path for path in folder.glob("logs/*.*") if path.is_file() and path.stat().st_size]
+    return tuple(sorted(found, key=lambda path: (path.name != "log.txt", path.name)))
+
 
 @dataclass(frozen=True)
 class Collection:
-    """Every job that the report knows, parents before children. `sessions` are manifests of the
-    servers that several of them shared."""
+    """Every job that the report knows, parents before children, and the sessions of servers."""
 
     nodes: tuple[ExperimentJob, ...]
     by_object: Mapping[str, ExperimentJob] = field(default_factory=dict)
-    sessions: tuple[Mapping[str, Any], ...] = ()
+    sessions: tuple[Session, ...] = ()
 
     def of_type(self, *types: str) -> list[ExperimentJob]:
         return [node for node in self.nodes if node.type in types]
@@ -136,9 +159,7 @@ def _manifest(name: str, roots: Iterable[Path]) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _sessions(
-    roots: Iterable[Path], found: Mapping[str, ExperimentJob]
-) -> Iterator[Mapping[str, Any]]:
+def _sessions(roots: Iterable[Path], found: Mapping[str, ExperimentJob]) -> Iterator[Session]:
     """A session is no input of anything: it is known by its members. A job names the servers that
     it used, so a store without any is not searched."""
     if not any(node.manifest.get("leases") for node in found.values()):
@@ -146,8 +167,9 @@ def _sessions(
     for root in sorted(roots):
         for path in sorted(root.glob("session/*/artifact.json")):
             manifest = json.loads(path.read_text("utf-8"))
-            if not found.keys().isdisjoint((manifest.get("members") or {}).values()):
-                yield manifest
+            session = Session(manifest, path.parent)
+            if not session.members.isdisjoint(found):
+                yield session
 
 
 def _part(manifest: Mapping[str, Any], name: str) -> str:

@@ -60,6 +60,7 @@ def evaluations(collection: Collection) -> list[dict[str, Any]]:
             "rows": rows,
             "scale": scale_of(row["reward"] for row in rows),
             "loops": any(row["loops"] for row in rows),
+            "same": all(is_same(row["reward"], row["success"]) for row in rows),
         }
         for on, rows in tables.items()
     ]
@@ -84,6 +85,7 @@ def comparisons(collection: Collection) -> list[dict[str, Any]]:
                 **document,
                 "scores": scores,
                 "graded": "scores" not in document,
+                "same": all(is_same(*(row.get(score) for score in scores)) for row in rows),
                 "scale": scale_of(row[scores[0]] for row in rows),
                 "reach": reach or 1.0,
                 "loops": any("loops" in row for row in rows),
@@ -91,6 +93,14 @@ def comparisons(collection: Collection) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def is_same(reward: Mapping[str, Any] | None, success: Mapping[str, Any] | None) -> bool:
+    """Whether success is the reward again, as where every reward is 0 or 1."""
+    ends = ("mean", "low", "high")
+    return (
+        False if not reward or not success else all(reward.get(e) == success.get(e) for e in ends)
+    )
 
 
 def mean_score(metrics: Mapping[str, Any], score: str) -> float | None:

@@ -4,13 +4,18 @@ servers cost. No markup here."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from agentc.runtime.health import findings, stage_facts
-from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor
+from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, written_logs
 
 _SHOWN_JSON = 20_000
+_CELL = re.compile(r"@[^:\s]*")
+_NUMBER = re.compile(r"\d[\d.e+-]*")
 
 
 def kept_models(collection: Collection) -> list[dict[str, Any]]:
@@ -34,13 +39,24 @@ def job_warnings(collection: Collection) -> list[dict[str, Any]]:
 
 
 def health(collection: Collection) -> list[dict[str, Any]]:
-    """What says that stages learned nothing, the gravest first."""
+    """What says that stages learned nothing, the gravest first. The same finding in several cells
+    of a sweep is one entry: `also` are (cell, anchor) of the others."""
     anchors = {node.name: anchor(node) for node in collection.nodes}
     stages = [stage_facts(node.name, node.manifest) for node in collection.nodes]
-    return [
-        {"name": one.stage, "anchor": anchors[one.stage], "what": one.what, "where": one.where}
-        for one in findings(stages)
-    ]
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for one in findings(stages):
+        base = _CELL.sub("@", one.stage)
+        place = (base, _NUMBER.sub("#", _CELL.sub("@", one.what)), one.where)
+        first = found.get(place)
+        if first is None:
+            found[place] = {
+                "name": one.stage, "anchor": anchors[one.stage], "what": one.what,
+                "where": one.where, "also": [],
+            }  # fmt: skip
+        else:
+            cell = one.stage.partition("@")[2].partition(":")[0]
+            first["also"].append((cell or one.stage, anchors[one.stage]))
+    return list(found.values())
 
 
 def jobs(collection: Collection) -> list[dict[str, Any]]:
@@ -67,6 +83,7 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
                 "gpu_hours": None if node.object in shared else gpu_hours(manifest),
                 "attempts": manifest.get("attempts"),
                 "started": manifest.get("started"),
+                "logs": _log_links(node.logs),
                 "environment": environment.get("name", ""),
                 "lock": str(environment.get("lock", "")),
                 "inputs": [
@@ -154,11 +171,14 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
+    """A value as YAML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_text, value)) or "none"
-    return "none" if value is None else str(value)
+        return f"[{', '.join(map(_text, value))}]"
+    return "null" if value is None else str(value)
 
 
 def _json(value: Any) -> str:
@@ -192,11 +212,15 @@ def gpu_hours(manifest: Mapping[str, Any]) -> float | None:
     return len(given) * float(manifest.get("wall_s") or 0.0) / 3600 if given else None
 
 
+def _log_links(paths: Iterable[Path]) -> list[tuple[str, str]]:
+    """(name, address) of logs; addresses are relative to `data/` of the report, three folders
+    below the objects of the store."""
+    return [(path.name, "../../../" + quote("/".join(path.parts[-4:]))) for path in paths]
+
+
 def members(collection: Collection) -> frozenset[str]:
     """Objects whose servers and GPUs were those of a session."""
-    return frozenset(
-        str(name) for each in collection.sessions for name in (each.get("members") or {}).values()
-    )
+    return frozenset(name for session in collection.sessions for name in session.members)
 
 
 def servers(collection: Collection) -> list[dict[str, Any]]:
@@ -204,12 +228,13 @@ def servers(collection: Collection) -> list[dict[str, Any]]:
     inside = members(collection)
     rows: list[dict[str, Any]] = []
     for session in collection.sessions:
-        names = [node.name for node in collection.nodes if node.object in _values(session)]
-        rows += _rows(session, names, gpu_hours(session))
+        names = [node.name for node in collection.nodes if node.object in session.members]
+        logs = _log_links(written_logs(session.folder))
+        rows += _rows(session.manifest, names, gpu_hours(session.manifest), logs)
     for node in collection.nodes:
         if node.object not in inside:
             # The job's own row has the GPUs.
-            rows += _rows(node.manifest, [node.name], None)
+            rows += _rows(node.manifest, [node.name], None, [])
     return [*rows, *_shared(collection)]
 
 
@@ -223,7 +248,10 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def _rows(
-    manifest: Mapping[str, Any], clients: list[str], gpus: float | None
+    manifest: Mapping[str, Any],
+    clients: list[str],
+    gpus: float | None,
+    logs: list[tuple[str, str]],
 ) -> Iterator[dict[str, Any]]:
     for lease in manifest.get("leases") or ():
         parts = [part for part in lease.get("copies") or [lease] if part.get("cpu_s") is not None]
@@ -231,6 +259,9 @@ def _rows(
             continue
         yield {
             "name": f"{lease.get('name') or lease.get('role')} server of {', '.join(clients)}",
+            "title": f"{lease.get('name') or lease.get('role')} server",
+            "clients": clients,
+            "logs": logs,
             "kind": "server",
             "backend": str(lease.get("backend", "")),
             "wall_s": float(manifest.get("wall_s") or 0.0),
@@ -264,9 +295,13 @@ def _shared(collection: Collection) -> Iterator[dict[str, Any]]:
         ]
         wall = max(ends) - min(starts)
         given = (lease.get("hardware") or {}).get("gpus_given") or ()
-        names = ", ".join(dict.fromkeys(node.name for node, _ in clients))
+        names = list(dict.fromkeys(node.name for node, _ in clients))
+        title = f"{lease.get('name') or lease.get('role')} server"
         yield {
-            "name": f"{lease.get('name') or lease.get('role')} server of {names}, shared",
+            "name": f"{title} of {', '.join(names)}, shared",
+            "title": f"{title}, shared",
+            "clients": names,
+            "logs": [],
             "kind": "server",
             "backend": backend,
             "wall_s": wall,
@@ -278,7 +313,3 @@ def _shared(collection: Collection) -> Iterator[dict[str, Any]]:
             "tokens_out": None,
             "gpu_hours": len(given) * wall / 3600 if given else None,
         }
-
-
-def _values(session: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(map(str, (session.get("members") or {}).values()))

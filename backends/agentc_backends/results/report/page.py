@@ -18,6 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from agentc.result_tables import ResultTable
+from agentc.runtime.smoke import smoke_headline
 from agentc_backends.results.report import (
     curves,
     drawings,
@@ -92,6 +93,12 @@ def render_page(
         origin=origin(collection, experiment),
         kept_models=job_tables.kept_models(collection),
         health=job_tables.health(collection),
+        smoke=smoke_headline(
+            experiment.get("scale"),
+            len(jobs),
+            len(jobs) + len(missing),
+            [node.manifest for node in collection.nodes],
+        ),
         job_warnings=job_tables.job_warnings(collection),
         evaluations=evaluation_tables.evaluations(collection),
         claims=evaluation_tables.claim_tables(collection),
@@ -224,7 +231,7 @@ def origin(collection: Collection, experiment: Mapping[str, Any]) -> list[tuple[
     versions = {str(m["agentc"]) for m in manifests if m.get("agentc")}
     hosts = {str((m.get("hardware") or {}).get("host") or "") for m in manifests}
     facts = [
-        ("scale", str(experiment.get("scale") or "as the spec is written")),
+        ("scale", str(experiment.get("scale") or "full")),
         ("made", _when(manifests)),
         ("agentc", ", ".join(sorted(versions))),
         ("host", ", ".join(sorted(hosts - {""}))),
