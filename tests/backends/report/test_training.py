@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,7 @@ def test_in_a_browser_the_pointer_shows_values(
       return document.querySelector(".hover").textContent;
     };
     const [curve, loss] = ["curves", "training"].map((id) => document.querySelector(`#${id} svg`));
-    const found = [at(curve, 0.99), at(loss, 0.99), at(loss, 0.05)];
+    const found = [at(curve, 0.99), at(loss, 0.99), at(loss, 0.03)];
     document.title = JSON.stringify(found);
     </script>"""
     shown = in_browser(page + script, tmp_path)
@@ -99,3 +101,44 @@ def test_in_a_browser_the_pointer_shows_values(
     log = training(90, preference=False)
     assert last == f"sft, step 90: {log[-1]['loss']:.5g}"
     assert first == f"sft, step 1: {log[0]['loss']:.5g}"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page's script")
+@pytest.mark.slow
+def test_in_a_browser_curves_are_smoothed_and_get_a_log_axis(
+    example_store: Any, experiment: Any, tmp_path: Path
+) -> None:
+    page = render_page(collected(example_store, experiment), experiment, trajectories=5)
+    page = re.sub("<meta http-equiv[^>]*>", "", page)
+    script = """<script>
+    const form = document.querySelector("#training form");
+    const chart = document.querySelector("#training svg.whole");
+    const seen = (smoothing, log) => {
+      form.elements.smoothing.value = smoothing;
+      form.elements.log.checked = log;
+      form.dispatchEvent(new Event("input", { bubbles: true }));
+      const points = chart.querySelector("polyline.line").getAttribute("points");
+      return { points: points.split(" ").map((each) => Number(each.split(",")[1])),
+        raw: chart.querySelectorAll("polyline.raw").length,
+        ticks: [...chart.querySelectorAll("g.rows:not(.off) text")].map((one) => one.textContent) };
+    };
+    const found = [seen(0, false), seen(0.9, false), seen(0, true), seen(0, false)];
+    document.title = JSON.stringify(found);
+    </script>"""
+    shown = in_browser(page + script, tmp_path)
+    plain, smooth, log, again = json.loads(re.findall("<title>(.*?)</title>", shown)[0])
+    assert plain == again
+    roughness = [sum(abs(b - a) for a, b in pairwise(each["points"])) for each in (plain, smooth)]
+    assert roughness[1] < 0.8 * roughness[0]
+    assert (plain["raw"], smooth["raw"]) == (0, 1)
+    assert smooth["points"][0] == pytest.approx(plain["points"][0], abs=0.2), "no bias at the start"
+    ticks = [float(text) for text in log["ticks"]]
+    low, high = ticks[0], ticks[-1]
+    losses = [row["loss"] for row in training(90, preference=False)]
+    assert low <= min(losses) < max(losses) <= high
+    heights = [math.log(loss / low) / math.log(high / low) for loss in losses]
+    section = page.split('<section id="training">')[1]
+    frame = re.findall(r'class="chart whole"[^>]*data-frame="([^"]*)"', section)[0].split()
+    top, floor = map(float, frame[2:4])
+    expected = [floor - height * (floor - top) for height in heights]
+    assert log["points"] == pytest.approx(expected, abs=0.3)

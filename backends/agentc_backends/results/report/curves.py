@@ -12,7 +12,7 @@ from typing import Any
 
 from agentc.program.artifact_files import CURVE_FILE, METRICS_FILE
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, read_lines
-from agentc_backends.results.report.drawings import PlotLine, line_chart
+from agentc_backends.results.report.drawings import PlotLine, both_charts
 from agentc_backends.results.report.evaluation_tables import pooled_mean, seed_axes
 from agentc_backends.statistics.intervals import t_quantile
 
@@ -106,21 +106,16 @@ def curve_charts(
     for chart in learning_curves(collection):
         lines = _over_seeds(chart["lines"], experiment or {})
         several = len(lines) > 1
-        longest = max(lines, key=len)
-        shared = all([p["label"] for p in line] == [p["label"] for p in longest] for line in lines)
-        ticks = [
-            (float(i), point["label"] if shared or not several else f"model {i + 1}")
-            for i, point in enumerate(longest)
-        ]
+        ticks = _stages_of(lines)
         # Where every reward is 0 or 1, success is the same curve again.
         same = all(_same(point) for line in lines for point in line)
         for score in ("reward",) if same else ("reward", "success"):
             drawn = [_curve(line, score) for line in lines]
-            title = f"{score}{', which is success,' if same else ''} on {chart['name']}"
-            svg = line_chart(
+            title = f"{score} on {chart['name']}"
+            svg = both_charts(
                 drawn,
                 title=title,
-                height=250,
+                heights=(250, 280),
                 ticks=ticks,
                 include=(0.0,),
                 names=("model", score),
@@ -133,6 +128,22 @@ def curve_charts(
                 }
             )
     return shown
+
+
+def _stages_of(lines: Sequence[Sequence[Mapping[str, Any]]]) -> list[tuple[float, str]]:
+    """The names under the axis: of each place the stages that made its models, without the cells
+    of a sweep."""
+    found: list[tuple[float, str]] = []
+    for place in range(max(map(len, lines))):
+        names = dict.fromkeys(_stage(line[place]) for line in lines if place < len(line))
+        first, *others = names
+        more = f" / {others[0]}" if len(others) == 1 else f" + {len(others)}" if others else ""
+        found.append((float(place), first + more))
+    return found
+
+
+def _stage(point: Mapping[str, Any]) -> str:
+    return str(point["label"]).partition(" (")[0].partition("@")[0]
 
 
 def _over_seeds(
@@ -209,7 +220,7 @@ def run_charts(
         shown.append(
             {
                 "title": title,
-                "svg": line_chart(lines, title=title, height=216, names=(label, "return")),
+                "svg": both_charts(lines, title=title, heights=(216, 280), names=(label, "return")),
                 "legend": [line.label for line in lines],
             }
         )
@@ -292,7 +303,9 @@ def training_charts(
             if not lines:
                 continue
             title = f"{label} of {jobs[0].name} by step"
-            svg = line_chart(lines, title=title, height=176, names=("step", label), marks=marks)
+            svg = both_charts(
+                lines, title=title, heights=(176, 240), names=("step", label), marks=marks
+            )
             last = lines[0].points[-1][1] if len(lines) == 1 else None
             charts.append({"label": label, "svg": svg, "last": last})
         if charts:

@@ -1,24 +1,24 @@
-"""The SVG of a report: line charts, and the graph of its jobs. Geometry is computed here; every
-text goes through Markup, which escapes it. Colours are CSS variables of the page, so that light
-and dark both work.
+"""Line charts of a report as SVG. Geometry is computed here; every text goes through Markup, which
+escapes it. Colours are CSS variables of the page, so that light and dark both work.
 
-Charts are drawn for a width of 360 and scale with their column, so that text stays readable on a
-phone and does not grow absurd on a desk."""
+A chart is drawn for a column and for the whole width; the page shows the one that fits. The
+page's script smooths lines and changes to a log axis by `data-frame` and `data-values`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 from markupsafe import Markup
 
-from agentc.graph.layers import Box, Edge, Point, place_boxes
-from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor
-
-WIDTH = 360
-_LEFT, _RIGHT, _TOP = 40, 10, 18
+NARROW, WIDE = 360, 1040
+_LEFT, _RIGHT, _TOP = 44, 12, 18
+_SLANTED_LEFT = 66
+"""Room for the slanted name of the first place."""
+_LETTER = 7.0
+"""Width of a letter under the axis, at most."""
 SERIES = 8
 """Colours that exist; further lines repeat them."""
 
@@ -43,25 +43,56 @@ def line_chart(
     include: Sequence[float] = (),
     names: tuple[str, str] = ("", ""),
     marks: Sequence[tuple[float, str]] = (),
+    width: int = NARROW,
 ) -> Markup:
     """An SVG of lines over a shared x axis. `ticks` name places on it (else numbers are chosen);
     the y axis covers all points, intervals and `include`. `names` are those of both axes, `marks`
     places where something begins. The page's script shows the values under the pointer."""
+    slanted = bool(ticks) and not _fits(ticks, width)
+    below = 62 if slanted else 26
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     ys += [y for line in lines for interval in line.intervals for y in interval]
     frame = _Frame(
         _span(xs),
         _rounded(min([*ys, *include]), max([*ys, *include])),
-        height - (62 if ticks else 26) - (14 if names[0] else 0),
+        height - below - (14 if names[0] else 0),
+        width,
+        _SLANTED_LEFT if slanted else _LEFT,
     )
-    parts = [frame.grid(), frame.names(ticks) if ticks else frame.numbers()]
-    parts += [frame.axes(*names, height - 3 if ticks else frame.floor + 28)]
+    parts = [frame.grid(), frame.names(ticks, slanted) if ticks else frame.numbers()]
+    parts += [frame.axes(*names, height - 3)]
     parts += [frame.mark(*mark) for mark in marks]
     parts += [_drawn(line, number % SERIES, frame) for number, line in enumerate(lines)]
     return Markup(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}" data-x="{}">{}</svg>'
-    ).format(WIDTH, height, title, names[0], Markup("").join(parts))
+        '<svg class="chart {}" viewBox="0 0 {} {}" role="img" aria-label="{}" data-x="{}" '
+        'data-frame="{:.6g} {:.6g} {} {} {} {}">{}</svg>'
+    ).format(
+        "whole" if width > NARROW else "column", width, height, title, names[0],
+        *frame.ys, _TOP, frame.floor, frame.left, width - _RIGHT, Markup("").join(parts),
+    )  # fmt: skip
+
+
+def both_charts(
+    lines: Sequence[PlotLine],
+    *,
+    title: str,
+    heights: tuple[int, int] = (190, 260),
+    **rest: Any,
+) -> Markup:
+    """The chart for the whole width, then that for a column."""
+    column, whole = heights
+    drawn = (
+        line_chart(lines, title=title, height=whole, width=WIDE, **rest),
+        line_chart(lines, title=title, height=column, **rest),
+    )
+    return Markup('<div class="plot">{}{}</div>').format(*drawn)
+
+
+def _fits(ticks: Sequence[tuple[float, str]], width: int) -> bool:
+    """Whether names stand side by side, the first and the last within the chart."""
+    room = (width - _LEFT - _RIGHT) / max(1, len(ticks) - 1)
+    return all(_LETTER * len(name) < room for _, name in ticks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +102,12 @@ class _Frame:
     xs: tuple[float, float]
     ys: tuple[float, float]
     floor: int
+    width: int
+    left: int
 
     def x(self, value: float) -> float:
         low, high = self.xs
-        return _LEFT + (value - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+        return self.left + (value - low) / (high - low) * (self.width - self.left - _RIGHT)
 
     def y(self, value: float) -> float:
         low, high = self.ys
@@ -83,7 +116,7 @@ class _Frame:
     def axes(self, x: str, y: str, foot: int) -> Markup:
         """Names of the axes: one below the right end, the other above the top."""
         text = Markup('<text class="tick name" x="{}" y="{}" text-anchor="{}">{}</text>')
-        below = text.format(WIDTH - _RIGHT, foot, "end", x) if x else Markup("")
+        below = text.format(self.width - _RIGHT, foot, "end", x) if x else Markup("")
         return below + (text.format(2, 10, "start", y) if y else Markup(""))
 
     def mark(self, value: float, name: str) -> Markup:
@@ -96,15 +129,17 @@ class _Frame:
 
     def grid(self) -> Markup:
         """Horizontal lines with their values."""
-        return Markup("").join(
+        lines = Markup("").join(
             Markup(
                 '<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>'
                 '<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>'
             ).format(
-                _LEFT, WIDTH - _RIGHT, self.y(v), self.y(v), _LEFT - 5, self.y(v) + 3.5, _short(v)
+                self.left, self.width - _RIGHT, self.y(v), self.y(v), self.left - 5,
+                self.y(v) + 3.5, _short(v),
             )
             for v in _nice(*self.ys, 4)
-        )
+        )  # fmt: skip
+        return Markup('<g class="rows">{}</g>').format(lines)
 
     def numbers(self) -> Markup:
         """Numbers under the x axis, which counts steps."""
@@ -112,23 +147,33 @@ class _Frame:
             Markup('<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(
                 self.x(v), self.floor + 15, _short(v)
             )
-            for v in _nice(*self.xs, 5, least=1.0)
+            for v in _nice(*self.xs, 5 if self.width == NARROW else 10, least=1.0)
         )
 
-    def names(self, ticks: Sequence[tuple[float, str]]) -> Markup:
-        """Names under the x axis, slanted; the start of a long one is cut off."""
-        return Markup("").join(
-            Markup(
+    def names(self, ticks: Sequence[tuple[float, str]], slanted: bool) -> Markup:
+        """Names under the x axis; where they need more room slanted, the start of a long one cut
+        off."""
+        if slanted:
+            text = Markup(
                 '<text class="tick" text-anchor="end" transform="translate({:.1f},{}) rotate(-32)">'
                 "{}<title>{}</title></text>"
-            ).format(
-                self.x(v) + 4,
-                self.floor + 13,
-                name if len(name) <= 18 else "…" + name[-17:],
-                name,
             )
-            for v, name in ticks
+            return Markup("").join(
+                text.format(
+                    self.x(value) + 4, self.floor + 13,
+                    name if len(name) <= 18 else "…" + name[-17:], name,
+                )
+                for value, name in ticks
+            )  # fmt: skip
+        text = Markup('<text class="tick" text-anchor="{}" x="{:.1f}" y="{}">{}</text>')
+        return Markup("").join(
+            text.format(self._anchor(value), self.x(value), self.floor + 17, name)
+            for value, name in ticks
         )
+
+    def _anchor(self, value: float) -> str:
+        """The first and the last name stay within the chart."""
+        return {self.xs[0]: "start", self.xs[1]: "end"}.get(value, "middle")
 
 
 def _drawn(line: PlotLine, colour: int, frame: _Frame) -> Markup:
@@ -205,78 +250,6 @@ def _short(value: float) -> str:
         digits, power = f"{value:.2e}".split("e")
         return f"{float(digits):g}e{int(power)}"
     return f"{value / 1000:g}k" if abs(value) >= 10_000 else f"{value:.4g}"
-
-
-# The graph: layers with parents above children, boxes that link to a job's settings. Edges over
-# several layers have lanes of their own, not across boxes.
-
-_WIDTH, _HEIGHT = 164, 42
-_MARGIN = 14
-MOST = 300
-"""More jobs than this make no picture that anybody could read."""
-
-
-def draw_graph(collection: Collection) -> Markup | None:
-    """The SVG, or None when there are too many jobs to draw."""
-    if not collection.nodes or len(collection.nodes) > MOST:
-        return None
-    boxes: dict[str, Box] = {}
-    edges: dict[tuple[str, str], Edge] = {}
-    for node in collection.nodes:
-        for _, name in node.parents:
-            if name in boxes:
-                edges[name, node.object] = Edge(source=name, target=node.object)
-        boxes[node.object] = Box(width=_WIDTH, height=_HEIGHT)
-    drawing = place_boxes(boxes, list(edges.values()))
-    drawn = [_edge(way) for way in drawing.ways]
-    drawn += [_box(node, drawing.middles[node.object]) for node in collection.nodes]
-    width, height = drawing.width + 2 * _MARGIN, drawing.height + 2 * _MARGIN
-    return Markup(
-        '<svg class="graph" width="{:.0f}" height="{:.0f}" viewBox="{} {} {:.0f} {:.0f}" '
-        'role="img" aria-label="Graph of the jobs">{}</svg>'
-    ).format(width, height, -_MARGIN, -_MARGIN, width, height, Markup("").join(drawn))
-
-
-def _edge(points: tuple[Point, ...]) -> Markup:
-    path = ["M{:.0f},{:.0f}".format(*points[0])]
-    for (x, y), (to_x, to_y) in pairwise(points):
-        middle = (y + to_y) / 2
-        bend = f"C{x:.0f},{middle:.0f} {to_x:.0f},{middle:.0f} {to_x:.0f},{to_y:.0f}"
-        path.append(f"L{to_x:.0f},{to_y:.0f}" if x == to_x else bend)
-    return Markup('<path class="edge" d="{}"/>').format(" ".join(path))
-
-
-def _box(node: ExperimentJob, middle: Point) -> Markup:
-    left, top = middle[0] - _WIDTH / 2, middle[1] - _HEIGHT / 2
-    name = node.name if len(node.name) <= 22 else node.name[:10] + "…" + node.name[-11:]
-    return Markup(
-        '<a class="box t-{}" href="#{}"><title>{}: {} by {}, {}</title>'
-        '<rect x="{:.0f}" y="{:.0f}" width="{}" height="{}" rx="6"/>'
-        '<rect class="stripe" x="{:.0f}" y="{:.0f}" width="4" height="{}" rx="2"/>'
-        '<text class="name" x="{:.0f}" y="{:.0f}">{}</text>'
-        '<text class="note" x="{:.0f}" y="{:.0f}">{} · {}</text></a>'
-    ).format(
-        node.type.lower(),
-        anchor(node),
-        node.name,
-        node.type,
-        node.manifest.get("backend", ""),
-        duration(node.manifest.get("wall_s")),
-        left,
-        top,
-        _WIDTH,
-        _HEIGHT,
-        left,
-        top,
-        _HEIGHT,
-        left + 12,
-        top + 18,
-        name,
-        left + 12,
-        top + 34,
-        node.kind,
-        duration(node.manifest.get("wall_s")),
-    )
 
 
 def duration(seconds: float | None) -> str:

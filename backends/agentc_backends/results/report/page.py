@@ -26,6 +26,7 @@ from agentc_backends.results.report import (
     evaluation_tables,
     exports,
     fact_tables,
+    job_graph,
     job_tables,
 )
 from agentc_backends.results.report.collect import Collection
@@ -61,7 +62,7 @@ def render_page(
     are its tables, where they are known already."""
     if found is None:
         found = exports.result_tables(collection, experiment)
-    script = "".join(map(_file, ("page.js", "episodes.js")))
+    script = "".join(map(_file, ("page.js", "charts.js", "episodes.js")))
     episodes = episode_browser.episode_stages(collection, trajectories)
     jobs, servers = job_tables.jobs(collection), job_tables.servers(collection)
     blocks = episodes.pop("blocks")
@@ -116,7 +117,7 @@ def render_page(
         training=curves.training_charts(collection, experiment),
         distributions=[episode_browser.rewards(n) for n in collection.of_type("Trajectories")],
         made_pages=episode_browser.page_pictures(collection),
-        graph=drawings.draw_graph(collection),
+        graph=job_graph.draw_graph(collection),
         types=[kind for kind in _DRAWN if collection.of_type(kind)],
         jobs=jobs,
         servers=servers,
