@@ -19,6 +19,7 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
+from agentc.cli.cost import add_place_arguments
 from agentc.cli.parser import Command, add_store_argument
 from agentc.cli.spec_work import find_spec_work
 from agentc.exit_codes import EXIT_USAGE
@@ -58,6 +59,7 @@ def _configure_plan(parser: argparse.ArgumentParser) -> None:
         help="also what each stage asks for under this Snakemake profile, and who says so"
         " (default: $SNAKEMAKE_PROFILE, as for `agentc run`)",
     )
+    add_place_arguments(parser)
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
     parser.add_argument(
         "--all", action="store_true", help="list every job, also what is usually folded"
@@ -72,8 +74,8 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     """0 with the plan on standard output; 1 when the spec has errors, 2 for no such profile,
     5 for no such stage."""
     from agentc.backend_api import load_backends
-    from agentc.cli.cost import cost_to_run
-    from agentc.cost.render import cost_column, summary_sentence
+    from agentc.cli.cost import cost_to_run, find_place, show_estimate
+    from agentc.cost.render import cost_column
     from agentc.diagnostics import Sink
     from agentc.memory.render import memory_text
     from agentc.placement import read_requests, resolve_placement
@@ -97,7 +99,9 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     show_diagnostics(lacking.sorted())
     path = path_before(layout, work.document)
     review = review_plan(work, None if path is None else read_past(path))
-    estimates, expected = cost_to_run(work, typed.compiled, table)
+    estimates, expected = cost_to_run(
+        work, typed.compiled, table, find_place(arguments.on, profile, arguments.jobs)
+    )
     placed = () if requests is None else resolve_placement(work.document, requests)
     if arguments.format == "json":
         described = _document(review, estimates, expected)
@@ -121,22 +125,13 @@ def _show_plan(arguments: argparse.Namespace) -> int:
         for line in wrapped_lines(round_lines(rounds), width):
             print(line)
         if expected is not None:
-            print_wrapped(f"estimate: {summary_sentence(expected)}{_sources(work, expected)}")
+            show_estimate(expected, "; `agentc cost` shows the sources")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
             print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
         if requests is not None:
             text = placement_text(placed, requests.profile)
             print("\n".join(["", *wrapped_lines(text.splitlines(), width)]))
     return 0
-
-
-def _sources(work: Work, expected: Summary) -> str:
-    from agentc.cli.cost import not_measured
-
-    lacking = not_measured(work, expected)
-    if not lacking:
-        return "; `agentc cost` shows the sources"
-    return f"; {lacking}: `agentc cost` measures, and shows the sources"
 
 
 def _server_ranks(job: Mapping[str, Any]) -> dict[str, Json]:

@@ -50,7 +50,7 @@ class Workload:
     their tokens over all episodes, `context` the tokens before a reply on average; `tokens` go
     through a model in all, each pass counted; `disk` is bytes of the artifact. `asked` are tokens
     through the model that the environment asks, of which it writes `asked_replied`, each reply
-    behind `asked_context`. `pieces` are the guesses that entered."""
+    behind `asked_context`. `like` counts the finished jobs that corrected some of these amounts."""
 
     rows: Quantity = ZERO
     turns: Quantity = ZERO
@@ -65,7 +65,7 @@ class Workload:
     asked_model: ModelShape | None = None
     model: ModelShape | None = None
     output: Rows | ModelShape | None = None
-    pieces: tuple[Piece, ...] = ()
+    like: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

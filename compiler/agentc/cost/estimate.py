@@ -9,12 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 from agentc.backend_api import BackendTable
 from agentc.cost.amounts import Workload
-from agentc.cost.hardware import DEFAULT_GPU, GPUS, Calibration
+from agentc.cost.hardware import DEFAULT_GPU, GPUS
 from agentc.cost.observe import actual_wall, learn, read_past, read_subject
-from agentc.cost.past import Past, weighted_median
+from agentc.cost.past import History, Refined, weighted_median
+from agentc.cost.place import Place
 from agentc.cost.quantities import ZERO, Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
-from agentc.cost.statements import Sounding, Stated
+from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile, Likenesses, subject_of_job
 from agentc.cost.workload import Forecaster
 from agentc.kinds.table import SERVED, TRAINERS
@@ -23,8 +24,12 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import all_folders
 from agentc.store.presence import find_published
 from agentc.store.run_history import read_history
+from agentc.text import counted
 
 State: TypeAlias = Literal["cached", "run", "unneeded"]
+CHECKPOINTS = 9
+"""Weights that lie in the staging folder while a training saves, where its backend does not say:
+three checkpoints (two that are kept and the one being written), each with both moments of Adam."""
 PRIOR = "prior"
 """The basis of an estimate that no finished job was like."""
 _AGAIN = 0.25
@@ -33,13 +38,14 @@ _AGAIN = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Cost of one job: wall time in seconds with the start of its servers, tokens through models,
-    and through those that its environment asks (`asked`), bytes that stay in the store. For a
+    """Cost of one job on an idle machine: wall time in seconds with the start of its servers,
+    tokens through models, and through those that its environment asks (`asked`), bytes that stay in
+    the store, and those of the `checkpoints` that a training has beside them until it ends. For a
     `cached` job they are what it did cost.
 
-    `basis` is for people: `prior`, `3 like jobs`, `its own run`, `in the store`. `like` counts the
-    finished jobs that the time is based on. `unknown` names the model of a job that obtains one of
-    which nothing says how large it is.
+    `basis` is for people: `prior`, `3 runs of this stage`, `3 like jobs`, `its own run`, `in the
+    store`. `like` counts the finished jobs that the time is based on. `unknown` names the model of
+    a job that obtains one of which nothing says how large it is.
     """
 
     id: str
@@ -55,6 +61,8 @@ class Estimate:
     basis: str
     like: int = 0
     asked: Quantity = ZERO
+    card: str = ""
+    checkpoints: float = 0.0
     unknown: str = ""
 
     @property
@@ -69,51 +77,45 @@ def estimate_plan(
     *,
     table: BackendTable | None = None,
     gpu: str = DEFAULT_GPU,
-    cards: bool = True,
+    place: Place | None = None,
     others: Sequence[StoreLayout] = (),
     states: Mapping[str, State] | None = None,
-    calibration: Calibration | None = None,
-    sounded: Mapping[str, Sounding] | None = None,
 ) -> dict[str, Estimate]:
     """Estimates by job id, in the order of the plan.
 
     `document` is plan.json, decoded (`plan.render.plan_document` of a Plan). `table` tells how many
-    tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS), with `cards`
-    only where a job's `placement.gpu` does not say another; `others` are more stores to learn from;
-    `calibration` is what this machine was measured to do, `sounded` what its environments say of
-    themselves; `states` (plan.work.Work) tell jobs that no run would make from those to run. Never
-    raises for what a store holds.
+    tasks environments have; `gpu` is the type that GPUs are taken for (hardware.GPUS) where neither
+    `place` nor a job's `placement.gpu` says which; `others` are more stores to learn from; `states`
+    (plan.work.Work) tell jobs that no run would make from those to run. Never raises for what a
+    store holds.
     """
     stores = (*(() if store is None else (store,)), *others)
     kinds = {str(job["kind"]) for job in document["jobs"]}
-    stated = Stated.of(table, sounded or {})
-    subjects = read_past(stores, kinds, calibration=calibration)
-    past = learn(subjects, stores, stated)
-    walls = _walls_of_history(store, str(document.get("name") or ""))
+    stated = Stated.of(table)
+    subjects = read_past(stores, kinds)
     return Estimator(
         store=store,
         subjects=subjects,
-        past=past,
+        history=learn(subjects, stores, stated),
         stated=stated,
-        walls=walls,
+        walls=_walls_of_history(store, str(document.get("name") or "")),
         gpu=gpu,
-        cards=cards,
-        calibration=calibration,
+        place=place,
     ).estimate(document, states)
 
 
 @dataclass(slots=True, kw_only=True)
 class Estimator:
-    """The parts of an estimate, for one plan after another over the same past."""
+    """The parts of an estimate, for one plan after another over the same history. `walls` are times
+    by object and kind of processor."""
 
     store: StoreLayout | None
     subjects: Mapping[str, JobProfile]
-    past: Past
+    history: History
     stated: Stated
-    walls: Mapping[str, list[float]]
+    walls: Mapping[tuple[str, str], list[float]]
     gpu: str = DEFAULT_GPU
-    cards: bool = True
-    calibration: Calibration | None = None
+    place: Place | None = None
 
     def estimate(
         self, document: Mapping[str, Any], states: Mapping[str, State] | None
@@ -137,13 +139,18 @@ class Estimator:
         def find(name: str) -> JobProfile | None:
             return cached.get(name) or jobs.get(name)
 
-        forecaster = Forecaster(find, self.past, self.stated)
+        # On GPUs nothing counts that jobs without one have shown, nor of what comes before them.
+        forecasters = {
+            on_gpu: Forecaster(find, self.history.of(on_gpu), self.stated)
+            for on_gpu in (False, True)
+        }
         times: dict[Hashable, tuple[Quantity, int]] = {}
         found: dict[str, Estimate] = {}
         for job in document["jobs"]:
             name = f"{job['kind']}/{job['key']}"
             job_id = str(job["id"])
             subject = jobs[name]
+            forecaster = forecasters[subject.machine.is_gpu]
             if name in published:
                 made, work = cached.get(name), Workload()
                 try:
@@ -154,17 +161,19 @@ class Estimator:
                 found[job_id] = self._cached(job_id, stages[job_id], subject, made, work)
             else:
                 work = forecaster.workload(subject)
-                made_now = self._to_run(job_id, stages[job_id], subject, work, times)
+                made_now = self._to_run(job, subject, work, times)
                 state = "run" if states is None else states.get(job_id, "unneeded")
                 found[job_id] = made_now if state == "run" else replace(made_now, state=state)
         return found
 
     def _subject(self, job: Mapping[str, Any], alike: Likenesses) -> JobProfile:
-        subject = subject_of_job(job, self._gpu_of(job), alike)
-        return replace(subject, machine=subject.machine.calibrated(self.calibration))
+        most = None if self.place is None else self.place.gpus
+        return subject_of_job(job, self._gpu_of(job), alike, most_gpus=most)
 
     def _gpu_of(self, job: Mapping[str, Any]) -> str:
-        card = (job.get("memory") or {}).get("card") if self.cards else None
+        if self.place is not None and self.place.card is not None:
+            return self.place.card
+        card = (job.get("memory") or {}).get("card")
         known = None if card is None else card_type(card)
         return known if known in GPUS else self.gpu
 
@@ -189,27 +198,24 @@ class Estimator:
 
     def _to_run(
         self,
-        job_id: str,
-        stage: str,
+        job: Mapping[str, Any],
         subject: JobProfile,
         work: Workload,
-        times: dict[Hashable, tuple[Quantity, int]],
+        times: dict[Hashable, Refined],
     ) -> Estimate:
         # Jobs that are alike and have equal inputs have one workload, which the forecaster keeps.
-        ground = (subject.likeness, work)
+        ground = (subject.likeness, work, subject.alike)
         if subject.likeness is None or ground not in times:
             times[ground] = self.time(subject, work)
-        seconds, like = times[ground]
-        basis = "not known" if subject.forecast == "unknown" and not like else _basis(like)
-        if work.model is not None and not work.model.known and basis == PRIOR:
-            basis = f"{PRIOR}, size of the model unknown"
+        refined = times[ground]
+        seconds, basis = refined.quantity, _basis(subject, work, refined)
         own = self._own_times(subject)
         if own:
             seconds = Quantity(weighted_median([(wall, 1.0) for wall in own]), _AGAIN)
             basis = "its own run" if len(own) == 1 else f"its own {len(own)} runs"
         return Estimate(
-            id=job_id,
-            stage=stage,
+            id=str(job["id"]),
+            stage=str(job["stage"]),
             kind=subject.kind,
             object=subject.object,
             state="run",
@@ -220,22 +226,26 @@ class Estimator:
             cpus=subject.cpus,
             gpus=subject.gpus,
             basis=basis,
-            like=like,
+            like=refined.like,
+            card=subject.machine.kind if subject.gpus else "",
+            checkpoints=_checkpoints(job, work),
             unknown=_unknown(subject, work),
         )
 
-    def time(self, subject: JobProfile, work: Workload) -> tuple[Quantity, int]:
-        """Wall time of a job, and how many like jobs it rests on."""
+    def time(self, subject: JobProfile, work: Workload) -> Refined:
+        """Wall time of a job on an idle machine, and the like jobs that it is based on."""
+        past = self.history.of(subject.machine.is_gpu)
         guess = program_time(subject, work)
-        refined = self.past.refined(
+        refined = past.refined(
             "seconds",
             subject.backend,
             Quantity(guess.seconds.median, guess.rate_spread),
             time_traits(subject, work),
+            subject.alike,
         )
         program = refined.quantity.widened(guess.workload_spread)
         starts = [
-            self.past.refined(
+            past.refined(
                 "start",
                 server.backend,
                 server_start(server, subject.machine, work),
@@ -249,20 +259,37 @@ class Estimator:
         median = program.median + start.median
         share = program.median / median
         spread = ((share * program.spread) ** 2 + ((1 - share) * start.spread) ** 2) ** 0.5
-        return Quantity(median, spread), refined.like
+        return replace(refined, quantity=Quantity(median, spread))
 
     def _own_times(self, subject: JobProfile) -> list[float]:
         """Times of the very same job elsewhere, or before its result was deleted."""
-        times = list(self.walls.get(subject.object, ()))
+        times = list(self.walls.get((subject.object, subject.machine.kind), ()))
         elsewhere = self.subjects.get(subject.object)
         if elsewhere is not None and elsewhere.machine.kind == subject.machine.kind:
-            wall = actual_wall(elsewhere.measured)
+            wall = actual_wall(elsewhere)
             times += [wall] if wall is not None else []
         return times
 
 
-def _basis(like: int) -> str:
-    return PRIOR if not like else "1 like job" if like == 1 else f"{like} like jobs"
+def _basis(subject: JobProfile, work: Workload, time: Refined) -> str:
+    """What moved the time: finished jobs, or what these showed of the amounts, or nothing."""
+    if time.of_stage:
+        return f"{counted(time.of_stage, 'run')} of this stage"
+    if time.like:
+        return counted(time.like, "like job")
+    if subject.forecast == "unknown":
+        return "not known"
+    if work.model is not None and not work.model.known:
+        return f"{PRIOR}, size of the model unknown"
+    return f"{PRIOR}, amounts of {counted(work.like, 'job')}" if work.like else PRIOR
+
+
+def _checkpoints(job: Mapping[str, Any], work: Workload) -> float:
+    """Bytes of the checkpoints that lie there while a training runs."""
+    if job["kind"] not in TRAINERS:
+        return 0.0
+    memory = job.get("memory") or {}
+    return float(memory.get("staging") or CHECKPOINTS * work.disk.median)
 
 
 def _unknown(subject: JobProfile, work: Workload) -> str:
@@ -277,16 +304,20 @@ def _model_tokens(subject: JobProfile, work: Workload) -> Quantity:
     return work.tokens if subject.kind in (*TRAINERS, *SERVED) else ZERO
 
 
-def _walls_of_history(store: StoreLayout | None, name: str) -> dict[str, list[float]]:
-    """Wall times by object from the histories of an experiment, at whichever scale and with
-    whichever params: results may be gone since."""
-    walls: dict[str, list[float]] = {}
+def _walls_of_history(
+    store: StoreLayout | None, name: str
+) -> dict[tuple[str, str], list[float]]:
+    """Times by object and processor from the histories of an experiment, at whichever scale and
+    with whichever params: results may be gone since."""
+    walls: dict[tuple[str, str], list[float]] = {}
     if store is None:
         return walls
     for folder in all_folders(store):
         for line in read_history(folder) if folder.label.partition("@")[0] == name else ():
             with suppress(AttributeError, KeyError, TypeError):
                 for each in line.get("ran") or []:
-                    if isinstance(each.get("wall_s"), (int, float)):
-                        walls.setdefault(str(each["object"]), []).append(float(each["wall_s"]))
+                    took = each["idle_s"] if "idle_s" in each else each.get("wall_s")
+                    if isinstance(took, (int, float)):
+                        key = (str(each["object"]), str(each.get("on") or "cpu"))
+                        walls.setdefault(key, []).append(float(took))
     return walls

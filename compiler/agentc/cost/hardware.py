@@ -1,111 +1,13 @@
-"""Machines: peak arithmetic and memory bandwidth of GPUs and CPU cores, from data sheets, and what
-calibration has measured on this one.
-"""
+"""Machines: peak arithmetic and memory bandwidth of GPUs and CPU cores, from data sheets."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from agentc.cost.quantities import Quantity, prior
-from agentc.runtime.machine.hardware import MachineProbe
-from agentc.runtime.store.layout import StoreLayout
-
-PROGRAM = "agentc_backends.software.calibrate"
-TRAINER_SHARE = 0.7
-"""What a trainer makes of the bare step that is measured: padding, batches, logging."""
-REFERENCE = {"import_s": 3.7, "one_s": 0.0016, "many_s": 0.0036, "interpreter_s": 0.0017}
-"""The same measures on the machine whose runs the prior's other constants were set by (2 cores of
-an Intel Xeon, 2026): what is started, decoded and interpreted takes so many times the prior."""
-_LEAST, _MOST = 0.1, 10.0
-"""A measure that is further off than that is no measure."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """`rates`: floating-point operations a second of one core in training, by width of the model;
-    `overhead`: seconds of a step for each block and the head. `starting`, `decoding` and
-    `interpreting` are times by those of the reference machine."""
-
-    rates: Mapping[int, float]
-    overhead: float
-    starting: float
-    decoding: float
-    interpreting: float
-
-    def rate(self, width: float) -> float:
-        """Operations a second of one core for a model of a width: between those measured by its
-        logarithm, beyond them the nearest."""
-        known = sorted(self.rates.items())
-        if width <= known[0][0]:
-            return known[0][1]
-        for (low, slow), (high, fast) in pairwise(known):
-            if width <= high:
-                share = math.log(width / low) / math.log(high / low)
-                return slow + share * (fast - slow)
-        return known[-1][1]
-
-
-def read_calibration(store: StoreLayout, lock: str) -> Calibration | None:
-    """What the store knows of this machine with this software, or None."""
-    try:
-        kept = json.loads(calibration_file(store, lock).read_text(encoding="utf-8"))
-        return calibration_of(kept["measured"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def calibration_file(store: StoreLayout, lock: str) -> Path:
-    """Where it is kept: by processor, cores, and the lock's digest of the software."""
-    text = json.dumps([machine_words(), lock], sort_keys=True)
-    name = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-    return store.root / "calibration" / f"{name}.json"
-
-
-def machine_words() -> dict[str, Any]:
-    """What tells one machine from another: its processor and the cores that may be used."""
-    told = MachineProbe().describe()
-    return {name: told.get(name) for name in ("cpu", "cpus", "cores")}
-
-
-def calibration_of(measured: Mapping[str, Any]) -> Calibration:
-    """What PROGRAM measured. Raises ValueError for what cannot be."""
-    try:
-        found = _read(measured)
-    except (KeyError, TypeError, AttributeError, ArithmeticError, IndexError) as error:
-        raise ValueError(f"not the measures of a machine: {error}") from error
-    times = (found.starting, found.decoding, found.interpreting)
-    if not all(_LEAST < each < _MOST for each in times) or min(found.rates.values()) <= 0:
-        raise ValueError("no machine is like that")
-    return found
-
-
-def _read(measured: Mapping[str, Any]) -> Calibration:
-    rates, overheads = {}, []
-    for width, step in measured["training"].items():
-        weights, layers, tokens = step["weights"], step["layers"], step["tokens"]
-        # As docs/cost.md counts: six operations a weight and token, and what attention takes.
-        operations = 6 * tokens * (weights + layers * int(width) * step["length"])
-        rates[int(width)] = TRAINER_SHARE * operations / (step["step_s"] - step["overhead_s"])
-        overheads.append(step["overhead_s"] / (layers + 1))
-    decoding = measured["decoding"]
-    compared = {**measured, **decoding}
-    ratio = {name: float(compared[name]) / usual for name, usual in REFERENCE.items()}
-    return Calibration(
-        rates=rates,
-        overhead=overheads[0],
-        starting=ratio["import_s"],
-        decoding=math.sqrt(ratio["one_s"] * ratio["many_s"]),
-        interpreting=ratio["interpreter_s"],
-    )
-
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -144,30 +46,11 @@ CORE_BANDWIDTH = 10e9
 SOCKET_BANDWIDTH = 100e9
 
 
-_MEASURED = 1.5
-"""The band of a rate that was measured: what differs from model to model."""
-_TRAINERS_S = 0.001
-_SCALED = {
-    "torch_start": "starting",
-    "server_start": "starting",
-    "environment_start": "interpreting",
-    "light_job": "interpreting",
-    "light_row": "interpreting",
-    "environment_turn": "interpreting",
-    "expert_turn": "interpreting",
-    "decode_step": "decoding",
-    "decode_block": "decoding",
-    "decode_sequence": "decoding",
-}
-"""Which measure of a calibration a constant of the prior goes with."""
-
-
 @dataclass(frozen=True, slots=True)
 class ComputeProfile:
     """What a job computes on: peak FLOP/s by precision and bytes a second, over all its devices.
 
-    `kind` is `cpu` or a GPU's name; observations on another kind count less. `calibration` is what
-    cores of this machine were measured to do.
+    `kind` is `cpu` or a GPU's name; observations on another kind count less.
     """
 
     kind: str
@@ -175,33 +58,16 @@ class ComputeProfile:
     half: float
     single: float
     bandwidth: float
-    calibration: Calibration | None = None
 
     @property
     def is_gpu(self) -> bool:
         """Whether it is a GPU."""
         return self.kind != "cpu"
 
-    def calibrated(self, calibration: Calibration | None) -> ComputeProfile:
-        """The same machine, measured: of GPUs nothing was."""
-        return self if self.is_gpu else replace(self, calibration=calibration)
-
-    def learning(self, width: float) -> Quantity:
-        """Floating-point operations a second that a training of a model of such a width gets."""
-        if self.calibration is not None:
-            return Quantity.between(self.calibration.rate(width) * self.count, _MEASURED)
+    def training_rate(self) -> Quantity:
+        """Floating-point operations a second of a training in fp32."""
         share = prior("gpu_training_share" if self.is_gpu else "cpu_training_share")
         return share.times(self.single)
-
-    def taking(self, name: str) -> Quantity:
-        """A constant of the prior that is a time on a processor, as this machine was measured."""
-        usual, known = prior(name), self.calibration
-        if known is None:
-            return usual
-        if name == "step_overhead":
-            # What trainers add to a bare step takes as long as interpreted code does here.
-            return Quantity(known.overhead + _TRAINERS_S * known.interpreting, usual.spread)
-        return usual.times(getattr(known, _SCALED[name]))
 
 
 def cpu_machine(cores: int) -> ComputeProfile:

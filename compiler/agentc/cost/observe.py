@@ -1,23 +1,22 @@
-"""observe: reads the manifests of stores and learns from them what `Past` holds."""
+"""observe: reads the manifests of stores and learns from them what `History` holds."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agentc.cost.amounts import Piece, Rows, Workload, measured_fact
-from agentc.cost.hardware import Calibration
-from agentc.cost.past import Past
+from agentc.cost.past import History, Past
 from agentc.cost.quantities import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile, subject_of_manifest
-from agentc.cost.workload import Forecaster
+from agentc.cost.workload import Forecaster, Settled
 from agentc.kinds.table import ACTING, ON_TASKS, TRAINERS
+from agentc.lease_roles import is_model_server
 from agentc.runtime.store.layout import MANIFEST, StoreLayout
 
 MOST = 150
@@ -29,20 +28,15 @@ def read_past(
     stores: Iterable[StoreLayout],
     kinds: Collection[str],
     most: int = MOST,
-    *,
-    calibration: Calibration | None = None,
 ) -> dict[str, JobProfile]:
     """Finished jobs of those kinds by object, oldest first. A manifest that cannot be read counts
-    as none: an estimate is no place to fail. With a calibration they are held against what this
-    machine was measured to do."""
+    as none: an estimate is no place to fail."""
     found: list[tuple[float, JobProfile]] = []
     for store in stores:
         for kind in sorted(kinds):
             for folder in _latest(store.root / "objects" / kind, most):
                 subject = read_subject(folder)
                 if subject is not None:
-                    machine = subject.machine.calibrated(calibration)
-                    subject = replace(subject, machine=machine)
                     found.append((float(subject.measured.get("started") or 0), subject))
     found.sort(key=lambda pair: pair[0])
     return {subject.object: subject for _, subject in found}
@@ -61,27 +55,33 @@ def learn(
     subjects: Mapping[str, JobProfile],
     stores: Iterable[StoreLayout],
     stated: Stated,
-) -> Past:
+) -> History:
     """Samples of all that those jobs measured, against what the prior says."""
-    past = Past()
+    history = History()
     layouts = tuple(stores)
     for subject in subjects.values():
         with suppress(TypeError, ValueError):
-            _observe_tasks(past, subject)
-            _observe_size(past, subject)
+            # Facts of environments and models, whatever computed.
+            for past in (history.cpu, history.gpu):
+                _observe_tasks(past, subject)
+                _observe_size(past, subject)
 
-    def settle(subject: JobProfile, piece: Piece) -> Quantity:
+    def settle(subject: JobProfile, piece: Piece) -> Settled:
         # What follows from a guess is compared with what follows from the truth.
         actual = _actual(piece, subject, forecaster, layouts, subjects)
-        past.observe(piece.name, piece.backend, actual, piece.prior, piece.traits, subject.object)
-        return piece.prior if actual is None else Quantity(actual)
+        history.of(subject.machine.is_gpu).observe(
+            piece.name, piece.backend, actual, piece.prior, piece.traits,
+            subject.object, subject.alike,
+        )  # fmt: skip
+        return Settled(piece.prior if actual is None else Quantity(actual))
 
-    forecaster = Forecaster(finder(subjects, layouts), past, stated, settle)
+    forecaster = Forecaster(finder(subjects, layouts), history.cpu, stated, settle)
     for subject in subjects.values():
         # Manifests are read from a disk; one of an odd shape teaches nothing.
         with suppress(TypeError, ValueError, KeyError, AttributeError, ArithmeticError):
+            past = history.of(subject.machine.is_gpu)
             _observe_time(past, subject, forecaster.workload(subject))
-    return past
+    return history
 
 
 def finder(
@@ -102,13 +102,32 @@ def finder(
     return find
 
 
-def actual_wall(manifest: Mapping[str, Any]) -> float | None:
-    """Seconds of a job that ran in one go; None for one that was resumed or tried again."""
+def actual_wall(subject: JobProfile) -> float | None:
+    """Seconds that a job which ran in one go takes on an idle machine; None for one that was
+    resumed or tried again."""
+    manifest = subject.measured
     resumed = (manifest.get("facts") or {}).get("resumed")
     wall = manifest.get("wall_s")
     if manifest.get("attempts") not in (None, 1) or resumed or not isinstance(wall, (int, float)):
         return None
-    return float(wall)
+    return float(wall) * idle_share(subject)
+
+
+def idle_share(subject: JobProfile) -> float:
+    """The share of a job's time that it would have taken on an idle machine. What computes on CPUs
+    never takes longer than its CPU seconds there; what waits for a network or a GPU may."""
+    manifest = subject.measured
+    leases = [each for each in manifest.get("leases") or () if isinstance(each, dict)]
+    wall = manifest.get("wall_s")
+    waits = subject.machine.is_gpu or subject.forecast == "unknown" or subject.config.get("repo")
+    waits = waits or any(is_model_server(role) and not server.own
+                         for role, server in subject.servers.items())  # fmt: skip
+    computed = [manifest.get("cpu_s"), *(lease.get("cpu_s", 0.0) for lease in leases)]
+    if waits or not isinstance(wall, (int, float)) or wall <= 0:
+        return 1.0
+    if not all(isinstance(each, (int, float)) for each in computed) or not computed[0]:
+        return 1.0
+    return min(1.0, sum(computed) / wall)
 
 
 def _observe_size(past: Past, subject: JobProfile) -> None:
@@ -135,9 +154,9 @@ def _observe_tasks(past: Past, subject: JobProfile) -> None:
 
 
 def _observe_time(past: Past, subject: JobProfile, work: Workload) -> None:
-    if actual_wall(subject.measured) is None:
+    if actual_wall(subject) is None:
         return
-    manifest = subject.measured
+    manifest, idle = subject.measured, idle_share(subject)
     program = manifest.get("program_s")
     # Without the model that was trained or served nothing can be said of speed.
     blind = work.model is None and (subject.kind in TRAINERS or "policy" in subject.inputs)
@@ -146,10 +165,11 @@ def _observe_time(past: Past, subject: JobProfile, work: Workload) -> None:
         past.observe(
             "seconds",
             subject.backend,
-            float(program),
+            float(program) * idle,
             Quantity(guess.seconds.median, guess.rate_spread),
             time_traits(subject, work),
             subject.object,
+            subject.alike,
         )
     for lease in manifest.get("leases") or ():
         server, ready = subject.servers.get(str(lease.get("role"))), lease.get("ready_s")
@@ -158,10 +178,11 @@ def _observe_time(past: Past, subject: JobProfile, work: Workload) -> None:
             past.observe(
                 "start",
                 server.backend,
-                float(ready),
+                float(ready) * idle,
                 start,
                 {"machine": subject.machine.kind},
                 subject.object,
+                subject.alike,
             )
 
 

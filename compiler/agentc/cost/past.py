@@ -98,25 +98,29 @@ _MOST = 80
 
 @dataclass(slots=True)
 class PastJob:
-    """One observation."""
+    """One observation, made by the job of an object in a stage."""
 
     ratio: float
     traits: Traits
     source: str
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """A refined quantity, and how many like jobs it rests on."""
+    """A refined quantity, the number of like jobs that it is based on, and how many of these were
+    runs of the same stage."""
 
     quantity: Quantity
     like: int = 0
+    of_stage: int = 0
 
 
 @dataclass(slots=True)
 class Past:
-    """Samples by (quantity, backend), numbers of tasks that were met, by (environment backend,
-    identity, split) and by who met them, and weights of models by (repository, revision)."""
+    """What jobs on CPUs say, or jobs on GPUs: samples by (quantity, backend), numbers of tasks that
+    were met, by (environment backend, identity, split) and by object, and weights of models by
+    (repository, revision)."""
 
     samples: dict[tuple[str, str], list[PastJob]] = field(default_factory=dict)
     tasks: dict[tuple[str, str, str], dict[str, float]] = field(default_factory=dict)
@@ -138,11 +142,12 @@ class Past:
         prior: Quantity,
         traits: Traits,
         source: str,
+        stage: str,
     ) -> None:
         """Compare an actual value with its prior; nothing is kept of what was not measured."""
         if actual is None or actual <= 0 or prior.median <= 0:
             return
-        self.add(name, backend, PastJob(math.log(actual / prior.median), traits, source))
+        self.add(name, backend, PastJob(math.log(actual / prior.median), traits, source, stage))
 
     def tasks_of(self, backend: str, identity: str, split: str) -> float | None:
         """How many tasks a split had under the same settings, or None."""
@@ -162,20 +167,44 @@ class Past:
             parameters=dict(self.parameters),
         )
 
-    def refined(self, name: str, backend: str, prior: Quantity, traits: Traits) -> Refined:
+    def refined(
+        self, name: str, backend: str, prior: Quantity, traits: Traits, stage: str = ""
+    ) -> Refined:
         """The prior corrected by the like samples."""
         samples = self.samples.get((name, backend))
         if not samples:
             return Refined(prior)
         # Jobs of a sweep are alike: one look-up serves all of them.
-        key = (name, backend, prior, tuple(traits.items()))
+        key = (name, backend, prior, tuple(traits.items()), stage)
         found = self._memo.get(key)
         if found is None:
             weighted = [(each.ratio, likeness(traits, each.traits)) for each in samples]
             noise = TIME_NOISE if name in TIMES else SIZE_NOISE
-            like = sum(weight >= ALIKE for _, weight in weighted)
-            found = self._memo[key] = Refined(refine(prior, weighted, noise), like)
+            alike = [
+                each.stage
+                for each, (_, weight) in zip(samples, weighted, strict=True)
+                if weight >= ALIKE
+            ]
+            of_stage = alike.count(stage) if stage else 0
+            refined = refine(prior, weighted, noise)
+            found = self._memo[key] = Refined(refined, len(alike), of_stage)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What jobs on CPUs say, and what jobs on GPUs say: neither is learned from for the other."""
+
+    cpu: Past = field(default_factory=Past)
+    gpu: Past = field(default_factory=Past)
+
+    def of(self, on_gpu: bool) -> Past:
+        """The one that counts for a job."""
+        return self.gpu if on_gpu else self.cpu
+
+    def without(self, source: str) -> History:
+        """The history before one job of it."""
+        return History(self.cpu.without(source), self.gpu.without(source))
 
 
 def likeness(one: Traits, other: Traits) -> float:

@@ -30,12 +30,12 @@ from agentc.text import (
 _NOTHING: Mapping[str, str] = {}
 _FOLD = 40
 """Rows from which rounds are shown as one row, as cells of a sweep always are."""
-_ALONE = 0.9
-"""A share of the cores from which nobody else is worth a word."""
+_LOADED = 1.25
+"""From so many times the time on an idle machine the present load is worth a word."""
 _HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "memory",
          "based on")  # fmt: skip
-_LEFT_OUT = ("based on", "disk", "tokens")
-"""Columns that a narrow terminal is not shown, in this order; `--json` has all."""
+_LEFT_OUT = ("tokens", "disk", "jobs", "p10 to p90", "GPU-hours")
+"""Columns that a narrow terminal does not show, in this order; `--format json` has all."""
 
 
 def cost_table(
@@ -44,35 +44,35 @@ def cost_table(
     *,
     everything: bool = False,
     memory: Mapping[str, str] = _NOTHING,
-    queued: bool = False,
     width: int | None = None,
 ) -> str:
     """The table by stage with totals, in the `width` of a terminal. Stages that the store has
     are in it with `everything`. `memory` says by job what each GPU, or the machine, has to hold; a
-    row shows the first. With `queued` the summary's cores are jobs in a cluster's queue."""
+    row shows the first."""
     shown = [e for e in estimates.values() if everything or e.state == "run"]
     cached = sum(e.state == "cached" for e in estimates.values())
     rows = _rows(_groups(shown, fold=not everything), memory)
     lines = _aligned([_HEAD, *rows], width) if rows else []
-    lines += ["", *wrapped_lines(total_lines(summary, cached, queued=queued), width)]
+    lines += ["", *wrapped_lines(total_lines(summary, cached), width)]
     return "\n".join(lines) + "\n"
 
 
-def total_lines(summary: Summary, cached: int, *, queued: bool = False) -> list[str]:
+def total_lines(summary: Summary, cached: int) -> list[str]:
     """What remains, in a few lines."""
     spent = f" (they took {shown_time(summary.spent_seconds)})" if cached else ""
     there = f"{cached} of the results are in the store already{spent}" if cached else ""
     if not summary.jobs:
         return [there, "nothing is left to run"] if there else ["nothing is left to run"]
+    queued = summary.place.queued
     on = counted(summary.cores, "job" if queued else "core")
     where = " in the queue" if queued else ""
     lines = [
-        f"in all, with `-j {summary.cores}` ({on} at once{where}; p50, and p10 to p90):",
+        f"in all {_where(summary)}, `-j {summary.cores}` ({on} at once{where}; p50, and p10 to p90):",
         f"  wall time   {_band_time(summary.wall)}",
         f"  job time    {_band_time(summary.work)}",
     ]
-    if _busy(summary):
-        lines.append(f"  {_busy(summary).removeprefix('; ')}")
+    if _is_loaded(summary):
+        lines.insert(2, f"  now         {shown_time(summary.loaded):<10} at the current load")
     if summary.gpu_hours.median:
         shared = summary.shared_gpu_hours
         held = f"  {shown_count(shared)} of them shared servers'" if shared else ""
@@ -82,7 +82,7 @@ def total_lines(summary: Summary, cached: int, *, queued: bool = False) -> list[
     if summary.asked.median:
         asked = _band_count(summary.asked)
         lines.append(f"  asked       {asked}  tokens of models that environments ask")
-    lines.append(f"  disk        {_band_bytes(summary.disk)}")
+    lines.append(f"  disk        {_band_bytes(summary.disk)}{_saved(summary)}")
     if summary.unknown:
         lines.append(f"  {_unknown(summary)}")
     chain = " > ".join(_shortened(summary.path))
@@ -106,35 +106,57 @@ def cost_column(estimates: Mapping[str, Estimate]) -> dict[str, str]:
     return {name: short_cost(each) for name, each in estimates.items() if each.state == "run"}
 
 
-def summary_sentence(summary: Summary) -> str:
-    """The whole in one line: `about 4 min with -j 2 (2 min to 9 min), 1.2M tokens`."""
+def summary_lines(summary: Summary) -> list[str]:
+    """The whole in two lines: `about 90 s on an idle machine; about 12 min at the current load`,
+    and `60 s to 3 min with -j 2, 1.2M tokens, 9 MB of disk`."""
     if not summary.jobs:
-        return "nothing is left to run"
-    text = (
-        f"about {shown_time(summary.wall.median)} with -j {summary.cores} "
-        f"({shown_time(summary.wall.low)} to {shown_time(summary.wall.high)})"
-    )
+        return ["nothing is left to run"]
+    first = f"about {shown_time(summary.wall.median)} {_where(summary)}"
+    if _is_loaded(summary):
+        first += f"; about {shown_time(summary.loaded)} at the current load"
+    parts = [
+        f"{shown_time(summary.wall.low)} to {shown_time(summary.wall.high)} with -j {summary.cores}"
+    ]
     if summary.gpu_hours.median:
-        text += f", {shown_count(summary.gpu_hours.median)} GPU-hours"
+        parts.append(f"{shown_count(summary.gpu_hours.median)} GPU-hours")
     if summary.tokens.median:
-        text += f", {shown_count(summary.tokens.median)} tokens"
-    assumed = f"; {_unknown(summary)}" if summary.unknown else ""
-    return f"{text}, {shown_size(summary.disk.median)} of disk{assumed}{_busy(summary)}"
+        parts.append(f"{shown_count(summary.tokens.median)} tokens")
+    parts.append(f"{shown_size(summary.disk.median)} of disk")
+    assumed = [_unknown(summary)] if summary.unknown else []
+    return [first, ", ".join(parts), *assumed]
+
+
+def summary_sentence(summary: Summary) -> str:
+    """The same in one line."""
+    return "; ".join(summary_lines(summary))
+
+
+def _where(summary: Summary) -> str:
+    """What the time is for."""
+    place = summary.place
+    if place.queued:
+        return "in a queue that never waits"
+    if not place.here:
+        return f"on {place.name}"
+    if not summary.gpus:
+        return "on an idle machine"
+    return f"on an idle machine with {summary.gpus} x {' and '.join(summary.cards)}"
+
+
+def _is_loaded(summary: Summary) -> bool:
+    return summary.loaded > _LOADED * summary.wall.median
+
+
+def _saved(summary: Summary) -> str:
+    if not summary.checkpoints:
+        return ""
+    return f"  {shown_size(summary.checkpoints)} of them while {summary.saver} trains"
 
 
 def _unknown(summary: Summary) -> str:
     """That the sums rest on an assumption about a model."""
     billions = ASSUMED.median / 1e9
     return f"size of {some(summary.unknown)} unknown: {billions:g} billion weights are assumed"
-
-
-def _busy(summary: Summary) -> str:
-    """That others are at work on this machine, where they are."""
-    if summary.share > _ALONE:
-        return ""
-    free, cores = summary.share * summary.cores, counted(summary.cores, "core")
-    alone = shown_time(summary.alone)
-    return f"; this machine is busy: a run gets about {free:.2g} of {cores} now ({alone} alone)"
 
 
 def estimate_document(estimates: Mapping[str, Estimate], summary: Summary) -> dict[str, Json]:
@@ -163,6 +185,7 @@ def estimate_entry(estimate: Estimate) -> dict[str, Json]:
         "tokens": _quantiles(estimate.tokens),
         "asked_tokens": _quantiles(estimate.asked),
         "disk_bytes": _quantiles(estimate.disk),
+        "checkpoint_bytes": float(f"{estimate.checkpoints:.6g}"),
         "basis": estimate.basis,
         "like": estimate.like,
     }
@@ -172,15 +195,17 @@ def total_entry(summary: Summary) -> dict[str, Json]:
     """What remains."""
     return {
         "jobs": summary.jobs,
+        "on": summary.place.name,
         "cores": summary.cores,
         "wall_s": _quantiles(summary.wall),
+        "wall_at_load_s": float(f"{summary.loaded:.6g}"),
         "job_s": _quantiles(summary.work),
         "gpu_hours": _quantiles(summary.gpu_hours),
         "shared_gpu_hours": round(summary.shared_gpu_hours, 3),
         "tokens": _quantiles(summary.tokens),
         "asked_tokens": _quantiles(summary.asked),
         "disk_bytes": _quantiles(summary.disk),
-        "share_of_cores": round(summary.share, 3),
+        "checkpoint_bytes": float(f"{summary.checkpoints:.6g}"),
         **({"models_of_unknown_size": list(summary.unknown)} if summary.unknown else {}),
         "longest_chain": list(summary.path),
         "longest_chain_s": round(summary.path_seconds, 3),

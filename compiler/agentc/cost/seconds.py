@@ -42,26 +42,26 @@ def program_time(subject: JobProfile, work: Workload) -> Effort:
     if subject.forecast == "scores" and work.model is not None:
         return _scoring(subject, work, work.model)
     if subject.forecast == "demonstrations":
-        amount = work.turns.times(subject.machine.taking("expert_turn"))
-        return _sum([subject.machine.taking("light_job"), amount], amount, work.turns.spread)
+        amount = work.turns.times(prior("expert_turn"))
+        return _sum([prior("light_job"), amount], amount, work.turns.spread)
     if subject.forecast == "weights":
         return _making(subject, work)
     if subject.forecast == "unknown":
         return _sum([prior("own_program")], prior("own_program"), 0.0)
-    amount = work.rows.times(subject.machine.taking("light_row"))
-    return _sum([subject.machine.taking("light_job"), amount], amount, work.rows.spread)
+    amount = work.rows.times(prior("light_row"))
+    return _sum([prior("light_job"), amount], amount, work.rows.spread)
 
 
 def server_start(server: ServerProfile, machine: ComputeProfile, work: Workload) -> Quantity:
     """Time until a leased server is ready."""
     if not server.own or server.backend == "serve.scripted":
-        return machine.taking("light_job")
+        return prior("light_job")
     if not server.backend.startswith("serve."):
-        return machine.taking("environment_start")
+        return prior("environment_start")
     if server.backend == "serve.vllm":
         start = prior("vllm_start")
     else:
-        start = prior("cuda_server_start") if machine.is_gpu else machine.taking("server_start")
+        start = prior("cuda_server_start") if machine.is_gpu else prior("server_start")
     weights = 0.0 if work.model is None else _weight_bytes(work.model, machine)
     return total([start, Quantity(weights / value("load_rate"), prior("load_rate").spread)])
 
@@ -82,7 +82,7 @@ def time_traits(subject: JobProfile, work: Workload) -> Traits:
 def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     machine, count = subject.machine, model.parameters.median
     half = subject.setting("dtype") == "bfloat16" and machine.is_gpu
-    rate = machine.learning(model.width)
+    rate = machine.training_rate()
     rate = rate.times(machine.half / machine.single) if half else rate
     # Forward 2, backward 4 operations a weight and token; recomputing costs one forward more,
     # frozen weights spare the gradients of weights.
@@ -100,8 +100,8 @@ def _training(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     flops += per_weight * model.layers * model.width * work.context.median * tokens
     compute = Quantity(flops / rate.median, rate.spread)
     launches = work.steps.median * _micro_steps(subject)
-    overhead = machine.taking("step_overhead").times(launches * (model.layers + 1))
-    start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
+    overhead = prior("step_overhead").times(launches * (model.layers + 1))
+    start = prior("cuda_start") if machine.is_gpu else prior("torch_start")
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead])
     saving = _saving(subject, work, count, amount.median)
@@ -127,7 +127,7 @@ def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Ef
     turn of all episodes of an iteration is drawn at once. What learns from recorded episodes has
     none of its own."""
     machine, count = subject.machine, model.parameters.median
-    rate = machine.learning(model.width)
+    rate = machine.training_rate()
     compute = Quantity(2 * count * work.tokens.median / rate.median, rate.spread)
     iterations = subject.number("iterations", 1)
     turns = work.turns.median / max(1.0, work.rows.median)
@@ -135,9 +135,9 @@ def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Ef
     drawn = iterations * turns * min(reply, subject.number("decode.max_tokens", 32))
     # A reply's token is a pass forward, a third of a step.
     passes = (work.steps.median + drawn / 3) * (model.layers + 1)
-    overhead = machine.taking("step_overhead").times(passes)
-    acting = machine.taking("environment_turn").times(work.turns.median)
-    start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
+    overhead = prior("step_overhead").times(passes)
+    acting = prior("environment_turn").times(work.turns.median)
+    start = prior("cuda_start") if machine.is_gpu else prior("torch_start")
     load = Quantity(_weight_bytes(model, machine) / value("load_rate"), prior("load_rate").spread)
     amount = total([compute, overhead, acting])
     spread = (work.turns if work.turns.median else work.tokens).spread
@@ -156,7 +156,7 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
         flying *= subject.number("children", 4)
     together = max(1.0, flying * value("occupancy"))
     steps = work.replied.median / together
-    turn = subject.machine.taking("environment_turn")
+    turn = prior("environment_turn")
     acting = ZERO if alone else turn.times(work.turns.median)
     if server is None or not server.own or work.model is None:
         # A hosted endpoint streams each reply at its own pace.
@@ -174,7 +174,7 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
         prefill = Quantity(flops / rate.median, rate.spread)
     decode = decode.widened(prior("occupancy").spread)
     amount = total([decode, prefill, acting, _asked_time(subject, work, together)])
-    return _sum([subject.machine.taking("light_job"), amount], amount, work.turns.spread)
+    return _sum([prior("light_job"), amount], amount, work.turns.spread)
 
 
 def _asked_time(subject: JobProfile, work: Workload, together: float) -> Quantity:
@@ -199,9 +199,9 @@ def _scoring(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     flops = 2 * model.parameters.median * work.tokens.median
     passing = Quantity(flops / rate.median, rate.spread)
     if subject.asked_server is not None:
-        return _sum([subject.machine.taking("light_job"), passing], passing, work.tokens.spread)
+        return _sum([prior("light_job"), passing], passing, work.tokens.spread)
     machine = subject.machine
-    start = prior("cuda_start") if machine.is_gpu else machine.taking("torch_start")
+    start = prior("cuda_start") if machine.is_gpu else prior("torch_start")
     load = Quantity(
         _weight_bytes(model, subject.machine) / value("load_rate"), prior("load_rate").spread
     )
@@ -212,7 +212,7 @@ def _reading_rate(machine: ComputeProfile, model: ModelShape) -> Quantity:
     """Operations a second of whole texts that go through a model once."""
     if machine.is_gpu:
         return prior("prefill_share").times(machine.half)
-    return machine.learning(model.width)
+    return machine.training_rate()
 
 
 def _decode_step(
@@ -229,9 +229,9 @@ def _decode_step(
     )
     return total(
         [
-            machine.taking("decode_step"),
-            machine.taking("decode_block").times(fast * model.layers),
-            machine.taking("decode_sequence").times(fast * together),
+            prior("decode_step"),
+            prior("decode_block").times(fast * model.layers),
+            prior("decode_sequence").times(fast * together),
             reading,
         ]
     )
@@ -239,7 +239,7 @@ def _decode_step(
 
 def _making(subject: JobProfile, work: Workload) -> Effort:
     assert work.model is not None
-    start = subject.machine.taking("torch_start").times(0.6)
+    start = prior("torch_start").times(0.6)
     if "hidden_size" in subject.config:
         amount = work.tokens.times(value("characters_per_token") / value("tokenizer_rate"))
         amount = amount.widened(prior("tokenizer_rate").spread)

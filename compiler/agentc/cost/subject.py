@@ -7,6 +7,7 @@ Settings are those of the stage kinds, so that a backend from elsewhere is estim
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,6 +20,9 @@ from agentc.kinds.field import Json
 from agentc.kinds.kind import Counts, Forecast
 from agentc.lease_roles import is_model_server
 from agentc.plan.job import COMPUTE_CPUS
+from agentc.plan.stage_names import of_all_cells
+
+_ROUND = re.compile(r"\.\d+\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,8 @@ class JobProfile:
     cpus: int = 1
     gpus: int = 0
     stage: str = ""
+    source: str = ""
+    """The spec file that the stage is in."""
     model_size: Mapping[str, Any] = field(default_factory=dict)
     """Of the model in a folder that a job of a plan takes (`plan.job.ModelSize`)."""
     expected: Mapping[str, Any] = field(default_factory=dict)
@@ -77,6 +83,11 @@ class JobProfile:
         """A setting as a number."""
         value = self.setting(name)
         return float(value) if isinstance(value, (int, float)) else otherwise
+
+    @property
+    def alike(self) -> str:
+        """What the jobs of a stage have in common in all runs, rounds and cells."""
+        return f"{self.source} {_ROUND.sub('.*.', of_all_cells(self.id))}"
 
     @property
     def forecast(self) -> Forecast:
@@ -158,11 +169,16 @@ def _without_seeds(value: Any) -> Any:
 
 
 def subject_of_job(
-    job: Mapping[str, Any], gpu: str, likenesses: Likenesses | None = None
+    job: Mapping[str, Any],
+    gpu: str,
+    likenesses: Likenesses | None = None,
+    most_gpus: int | None = None,
 ) -> JobProfile:
-    """A job of plan.json; `gpu` is the type that its GPUs are taken for."""
+    """A job of plan.json; `gpu` is the type that its GPUs are taken for, of which there may be
+    fewer than it asks for."""
     resources = job.get("resources") or {}
     cpus, gpus = int(resources.get("cpus") or 1), int(resources.get("gpus") or 0)
+    gpus = gpus if not most_gpus else min(gpus, most_gpus)
     return _subject(
         job,
         cpus=cpus,
@@ -214,6 +230,7 @@ def _subject(
         object=f"{source['kind']}/{source['key']}",
         id=str(source["id"]),
         stage=str(source.get("stage") or source["id"]),
+        source=str((source.get("origin") or {}).get("file") or ""),
         kind=str(source["kind"]),
         backend=str(source["backend"]),
         machine=machine,

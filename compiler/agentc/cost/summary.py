@@ -1,4 +1,4 @@
-"""summarise: totals of the work that remains, and the wall time of running it on so many cores.
+"""summarise: totals of the work that remains, and the wall time of running it at a place.
 
 Totals of uncertain parts come from drawn scenarios: errors of jobs of one kind go together (the
 same guess enters all of them), and sums of log-normals have no formula that is right for wide ones.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc.cost.estimate import Estimate
+from agentc.cost.place import Place
 
 SHARED = 0.6
 """Share of the variance of a job's logarithm that all jobs of its kind have in common."""
@@ -38,42 +39,48 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What remains to be done, all jobs together: wall time in seconds on `cores`, work in
-    seconds of jobs, GPU-hours (`shared_gpu_hours` of them of shared servers, which hold their GPUs
-    while their clients run), tokens, those through models that environments ask (`asked`), bytes.
-    `path` is the chain of jobs that the wall time
-    cannot go below, `path_seconds` its length; `spent_seconds` is what the store's part took.
-    `share` is how much of the cores others leave to it, `alone` the wall time without them.
-    `unknown` are the models of which nothing says how large they are."""
+    """What remains to be done, all jobs together: wall time in seconds at a `place` with nothing
+    else to do, work in seconds of jobs, GPU-hours (`shared_gpu_hours` of them of shared servers,
+    which hold their GPUs while their clients run), tokens, those through models that environments
+    ask (`asked`), bytes of disk. `loaded` is the wall time at the present load of this machine.
+    `checkpoints` are the bytes of the disk that the training `saver` needs until it ends.
+    `path` is the chain of jobs that the wall time cannot go below, `path_seconds` its length;
+    `spent_seconds` is what the store's part took. `gpus` are the most that a job has, of the types
+    `cards`. `unknown` are the models of which nothing says how large they are."""
 
     jobs: int
-    cores: int
+    place: Place
     wall: Band
+    loaded: float
     work: Band
     gpu_hours: Band
     shared_gpu_hours: float
     tokens: Band
     asked: Band
     disk: Band
+    checkpoints: float
+    saver: str
     path: tuple[str, ...]
     path_seconds: float
     spent_seconds: float
-    share: float = 1.0
-    alone: float = 0.0
+    gpus: int = 0
+    cards: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+    @property
+    def cores(self) -> int:
+        """Cores, or jobs of a queue, at once."""
+        return self.place.cores
 
 
 def summarise(
     document: Mapping[str, Any],
     estimates: Mapping[str, Estimate],
-    cores: int,
-    *,
-    queued: bool = False,
+    place: Place,
 ) -> Summary:
-    """Totals over the jobs to run, each result counted once. With `queued`, `cores` is a number of
-    jobs at once, however many cores each has: a cluster's queue."""
+    """Totals over the jobs to run, each result counted once."""
     jobs = _distinct(estimates.values())
-    graph = _Graph(document, jobs, queued)
+    graph = _Graph(document, jobs, place)
     count = max(1, len(jobs))
     draws = max(_LEAST, min(_MOST, _DRAWS // count))
     gauss, exp = random.Random(_SEED).gauss, math.exp
@@ -122,7 +129,7 @@ def summarise(
             if size:
                 disk += size * exp(off * size_spread)
         gpu += sum(seconds[number] * cards for number, cards in held) / 3600
-        walls.append(graph.wall(seconds, cores))
+        walls.append(graph.wall(seconds))
         works.append(work)
         gpus.append(gpu)
         tokens.append(token)
@@ -130,20 +137,30 @@ def summarise(
         disks.append(disk)
     medians = [job.seconds.median for job in jobs]
     path = graph.longest(medians)
+    wall = _band(walls)
+    alone = graph.wall(medians) or 1.0
+    slower = [s if job.gpus else s * place.slowdown for s, job in zip(medians, jobs, strict=True)]
+    saver = max(jobs, key=lambda job: job.checkpoints, default=None)
+    checkpoints = 0.0 if saver is None else saver.checkpoints
     spent = sum(e.seconds.median for e in _distinct(estimates.values(), "cached"))
     return Summary(
         jobs=len(jobs),
-        cores=cores,
-        wall=_band(walls),
+        place=place,
+        wall=wall,
+        loaded=wall.median * graph.wall(slower) / alone if jobs else 0.0,
         work=_band(works),
         gpu_hours=_band(gpus),
         shared_gpu_hours=sum(medians[number] * cards for number, cards in held) / 3600,
         tokens=_band(tokens),
         asked=_band(asked),
-        disk=_band(disks),
+        disk=_band([disk + checkpoints for disk in disks]),
+        checkpoints=checkpoints,
+        saver=saver.stage if saver is not None and checkpoints else "",
         path=tuple(jobs[number].id for number in path),
         path_seconds=sum(medians[number] for number in path),
         spent_seconds=spent,
+        gpus=max((job.gpus for job in jobs), default=0),
+        cards=tuple(dict.fromkeys(job.card for job in jobs if job.gpus)),
         unknown=tuple(dict.fromkeys(e.unknown for e in estimates.values() if e.unknown)),
     )
 
@@ -154,15 +171,16 @@ def wall_left(
     cores: int,
     *,
     queued: bool = False,
+    gpus: int | None = None,
 ) -> Callable[[Mapping[str, float]], float]:
     """What gives the wall time that is left, from the seconds that jobs still take, by id; of those
     that are not named the estimate holds."""
     jobs = _distinct(estimates.values())
-    graph = _Graph(document, jobs, queued)
+    graph = _Graph(document, jobs, Place(cores=cores, queued=queued, gpus=gpus))
     expected = {job.id: job.seconds.median for job in jobs}
 
     def left(seconds: Mapping[str, float]) -> float:
-        return graph.wall([seconds.get(name, each) for name, each in expected.items()], cores)
+        return graph.wall([seconds.get(name, each) for name, each in expected.items()])
 
     return left
 
@@ -192,13 +210,15 @@ class _Graph:
     Jobs and units are numbers here, for they are gone through in every scenario: a job's is its
     place among the jobs to run, a unit's its place in the plan."""
 
-    def __init__(self, document: Mapping[str, Any], jobs: Sequence[Estimate], queued: bool) -> None:
+    def __init__(self, document: Mapping[str, Any], jobs: Sequence[Estimate], place: Place) -> None:
+        self._place = place
         self._names = [job.object for job in jobs]
         numbers = {name: number for number, name in enumerate(self._names)}
         units, unit_of = _units(document, numbers)
         self._members: list[list[int]] = [[] for _ in units]
         self._needs: list[set[int]] = [set() for _ in units]
         self._cpus = [1 for _ in units]
+        self._gpus = [0 for _ in units]
         self._inside: list[list[int]] = [[] for _ in jobs]
         """By job: the members of its own unit that it reads."""
         for job in document["jobs"]:
@@ -208,8 +228,9 @@ class _Graph:
             number, unit = numbers[name], unit_of[name]
             if number not in self._members[unit]:
                 self._members[unit].append(number)
-            if not queued:
+            if not place.queued:
                 self._cpus[unit] = max(self._cpus[unit], jobs[number].cpus)
+                self._gpus[unit] = max(self._gpus[unit], jobs[number].gpus)
             inputs = [made for names in job["inputs"].values() for made in names if made in numbers]
             self._needs[unit].update(unit_of[made] for made in inputs)
             inside = [numbers[made] for made in inputs if unit_of[made] == unit]
@@ -223,33 +244,38 @@ class _Graph:
         for rank, unit in enumerate(self._by_name):
             self._rank[unit] = rank
 
-    def wall(self, seconds: Sequence[float], cores: int) -> float:
-        """Time of list scheduling: what is ready first starts first, if its cores are free. Asking
-        for more cores than there are takes all of them, as the driver does it."""
+    def wall(self, seconds: Sequence[float]) -> float:
+        """Time of list scheduling: what is ready first starts first, if its cores and GPUs are
+        free. Asking for more than there are takes all of them, as the driver does it."""
+        cores = self._place.cores
+        gpus = sum(self._gpus) if self._place.gpus is None else self._place.gpus
         times = self._times(seconds)
         waiting = [len(needs) for needs in self._needs]
         taken = [min(cpus, cores) for cpus in self._cpus]
+        held_gpus = [min(each, gpus) for each in self._gpus]
         rank, by_name, readers = self._rank, self._by_name, self._readers
         pop, push = heapq.heappop, heapq.heappush
         ready = [unit for unit, count in enumerate(waiting) if not count]
         running: list[tuple[float, int]] = []
-        free, now = cores, 0.0
+        free, free_gpus, now = cores, gpus, 0.0
         while ready or running:
             held: list[int] = []
             while ready and free > 0:
                 unit = pop(ready)
-                if taken[unit] > free:
+                if taken[unit] > free or held_gpus[unit] > free_gpus:
                     held.append(unit)
                     if len(held) > 8:
                         break
                     continue
                 free -= taken[unit]
+                free_gpus -= held_gpus[unit]
                 push(running, (now + times[unit], rank[unit]))
             for each in held:
                 push(ready, each)
             now, place = pop(running)
             done = by_name[place]
             free += taken[done]
+            free_gpus += held_gpus[done]
             for reader in readers[done]:
                 waiting[reader] -= 1
                 if not waiting[reader]:

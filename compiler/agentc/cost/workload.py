@@ -7,7 +7,7 @@ by the past; what the store has measured replaces it (`measured.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentc.cost.amounts import (
@@ -60,6 +60,14 @@ from agentc.cost.trees import (
 from agentc.kinds.table import ACTING
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a guess, and how many like jobs that is based on."""
+
+    quantity: Quantity
+    like: int = 0
+
+
 class Forecaster:
     """Workloads of subjects. `find` gives the subject that makes an object, from the store or
     from the plan; `correct` settles what a guess becomes (default: as the past has it)."""
@@ -69,7 +77,7 @@ class Forecaster:
         find: Callable[[str], JobProfile | None],
         past: Past,
         stated: Stated,
-        correct: Callable[[JobProfile, Piece], Quantity] | None = None,
+        correct: Callable[[JobProfile, Piece], Settled] | None = None,
     ) -> None:
         self._find = find
         self._past = past
@@ -77,7 +85,7 @@ class Forecaster:
         self._stated = stated
         self._done: dict[str, Workload] = {}
         self._alike: dict[Hashable, Workload] = {}
-        self._pieces: list[Piece] = []
+        self._like = 0
 
     def workload(self, subject: JobProfile) -> Workload:
         """What a subject has to do; what it did, where it was measured."""
@@ -112,7 +120,8 @@ class Forecaster:
             source = self._find(name)
             if source is not None and source.object not in self._done:
                 self.workload(source)
-        self._pieces = []
+        sources = (self._done.get(name) for name in subject.all_inputs())
+        self._like = max((work.like for work in sources if work is not None), default=0)
         match subject.forecast:
             case "weights":
                 work = self._model(subject)
@@ -152,22 +161,26 @@ class Forecaster:
                 work = Workload(rows=rows, disk=rows.times(10).widened(1.0))
         work = with_simulator(self, subject, work)
         disk = self.settle(subject, "disk", subject.backend, work.disk, {})
-        return replace(work, disk=disk, pieces=tuple(self._pieces))
+        return replace(work, disk=disk, like=self._like)
 
     def settle(
         self, subject: JobProfile, name: str, backend: str, guess: Quantity, traits: Traits
     ) -> Quantity:
         """A guess of the prior, corrected."""
         piece = Piece(name=name, backend=backend, prior=guess, traits=traits)
-        self._pieces.append(piece)
         actual = measured_fact(name, subject)
         # Even of a finished job not everything was measured; what follows from a guess that was
         # should follow from the truth.
         corrected = self._correct(subject, piece)
-        return corrected if actual is None else Quantity(actual)
+        if actual is not None:
+            return Quantity(actual)
+        if name != "disk":
+            self._like = max(self._like, corrected.like)
+        return corrected.quantity
 
-    def _from_past(self, subject: JobProfile, piece: Piece) -> Quantity:
-        return self._past.refined(piece.name, piece.backend, piece.prior, piece.traits).quantity
+    def _from_past(self, subject: JobProfile, piece: Piece) -> Settled:
+        refined = self._past.refined(piece.name, piece.backend, piece.prior, piece.traits)
+        return Settled(refined.quantity, refined.like)
 
     def _model(self, subject: JobProfile) -> Workload:
         config = subject.config

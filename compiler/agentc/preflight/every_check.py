@@ -52,7 +52,7 @@ def every_check(
     queued = [each for each in settled if not each.local]
     files = hub.files_of(work.missing)
     found = [
-        *offline.check_disk(work.layout, work, estimates, expected),
+        *offline.check_disk(work.layout, expected),
         *offline.check_shared(work.layout, profile),
         *offline.check_programs(profile),
         *check_rules(requests),

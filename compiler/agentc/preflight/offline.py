@@ -15,7 +15,7 @@ from typing import Any
 from agentc.backend_api import BackendTable
 from agentc.backend_api.parallel import MULTINODE
 from agentc.compilation import Compilation
-from agentc.cost import Estimate, Summary
+from agentc.cost import Summary
 from agentc.diagnostics import Sink
 from agentc.kinds.table import TRAINERS
 from agentc.passes.lowering.secrets import report_missing
@@ -28,15 +28,12 @@ from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
 from agentc.text import shown_size
 
-CHECKPOINTS = 9
-"""Weights that lie in the staging folder while a training saves, where its backend does not say:
-three checkpoints (two that are kept and the one being written), each with both moments of Adam."""
 _FEW_FILES = 20_000
 _ARRAYS = "slurm-array-jobs"
 
 
 def check_disk(
-    layout: StoreLayout, work: Work, estimates: Mapping[str, Estimate], expected: Summary | None
+    layout: StoreLayout, expected: Summary | None
 ) -> Iterator[PreflightFinding]:
     """The store: whether it can be written, and holds what the cost model predicts."""
     place = _existing(layout.root)
@@ -52,23 +49,16 @@ def check_disk(
         yield PreflightFinding(check="disk", verdict="ok", message="nothing is left to run")
         return
     free = shutil.disk_usage(place).free
-    staging = [
-        (_staged(job, estimates[str(job["id"])]), estimates[str(job["id"])])
-        for job in work.missing
-        if job["kind"] in TRAINERS and str(job["id"]) in estimates
-    ]
-    staged, largest = max(staging, key=lambda each: each[0], default=(0.0, None))
-    likely, much = expected.disk.median + staged, expected.disk.high + staged
+    staged, likely, much = expected.checkpoints, expected.disk.median, expected.disk.high
     text = (
-        f"{shown_size(free)} free at {place}; results will take "
-        f"{shown_size(expected.disk.median)} "
-        f"({shown_size(expected.disk.low)} to {shown_size(expected.disk.high)})"
+        f"{shown_size(free)} free at {place}; results will take {shown_size(likely - staged)} "
+        f"({shown_size(expected.disk.low - staged)} to {shown_size(much - staged)})"
     )
-    if largest is not None:
-        text += f", checkpoints of `{largest.stage}` up to {shown_size(staged)} while it trains"
+    if staged:
+        text += f", checkpoints of `{expected.saver}` up to {shown_size(staged)} while it trains"
     fix = "`agentc store gc` frees what no run refers to; --store names another disk"
     verdict = "problem" if free < likely else "warning" if free < much else "ok"
-    about = () if largest is None else (largest.stage,)
+    about = (expected.saver,) if expected.saver else ()
     yield PreflightFinding(
         check="disk",
         verdict=verdict,  # type: ignore[arg-type]
@@ -85,12 +75,6 @@ def check_disk(
             "alone has tens of thousands",
             fix=fix,
         )
-
-
-def _staged(job: Mapping[str, Any], estimate: Estimate) -> float:
-    """Bytes of the checkpoints that lie there while a training works."""
-    memory = job.get("memory") or {}
-    return float(memory.get("staging") or CHECKPOINTS * estimate.disk.median)
 
 
 def check_shared(layout: StoreLayout, profile: Profile | None) -> Iterator[PreflightFinding]:

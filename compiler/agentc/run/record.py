@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentc.cost.estimate import Estimate
+from agentc.cost.observe import actual_wall, read_subject
 from agentc.cost.outcomes import expected_entry, read_expected
 from agentc.exit_codes import EXIT_CLAIM, EXIT_DONE, EXIT_STORE
 from agentc.plan.work import Work, object_of
@@ -104,7 +105,7 @@ class Record:
     def _line(self, code: int, failed: Sequence[str]) -> dict[str, Any]:
         work, layout = self._work, self._work.layout
         ran = [
-            {"id": job["id"], "object": object_of(job), "wall_s": _wall(layout.manifest(name))}
+            {"id": job["id"], "object": name, **_took(layout.object(name))}
             for job in work.missing
             if layout.is_published(name := object_of(job))
         ]
@@ -142,12 +143,13 @@ def _append(path: Path, line: Mapping[str, Any]) -> None:
         out.write(text.encode("utf-8"))
 
 
-def _wall(manifest: Path) -> float | None:
-    try:
-        value = json.loads(manifest.read_text(encoding="utf-8")).get("wall_s")
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, (int, float)) else None
+def _took(folder: Path) -> dict[str, Any]:
+    """What a later estimate needs of a result that is deleted by then."""
+    made = read_subject(folder)
+    if made is None:
+        return {"wall_s": None}
+    idle = actual_wall(made)
+    return {"wall_s": made.measured.get("wall_s"), "idle_s": idle, "on": made.machine.kind}
 
 
 def _write(path: Path, text: str) -> None:
