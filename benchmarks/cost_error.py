@@ -21,7 +21,7 @@ from pathlib import Path
 from agentc.backend_api import load_backends
 from agentc.cost.estimate import Estimator
 from agentc.cost.observe import actual_wall, learn, read_past
-from agentc.cost.past import Past
+from agentc.cost.past import History
 from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile
 from agentc.cost.workload import Forecaster
@@ -55,11 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = {"expert", "model", "sft", "dpo", "rollout", "pair", "evaluate", "compare", "report"}
     for number, store in enumerate(stores, 1):
         subjects = read_past([store], kinds, most=10_000)
-        past = learn(subjects, [store], stated)
+        history = learn(subjects, [store], stated)
         print(f"\nstore {number}: {len(subjects)} finished jobs, {_machine(subjects)}")
         print(_header("one job, its inputs known"))
         for title, observed in (("prior alone", False), ("leave one out", True)):
-            trials = list(_each_job(subjects, past if observed else Past(), stated))
+            trials = list(_each_job(subjects, history if observed else History(), stated))
             for kind in ("all", *sorted({trial.kind for trial in trials})):
                 print(_row(f"{title}, {kind}", [t for t in trials if kind in ("all", t.kind)]))
     print()
@@ -70,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _each_job(subjects: dict[str, JobProfile], past: Past, stated: Stated) -> Iterable[Trial]:
+def _each_job(subjects: dict[str, JobProfile], history: History, stated: Stated) -> Iterable[Trial]:
     for subject in subjects.values():
         wall = actual_wall(subject.measured)
         if wall is None or wall < LEAST_S:
             continue
-        before = past.without(subject.object)
-        forecaster = Forecaster(subjects.get, before, stated)
+        before = history.without(subject.object)
+        forecaster = Forecaster(subjects.get, before.of(subject.machine.is_gpu), stated)
         yield _trial(subject, wall, forecaster, before, stated)
 
 
@@ -84,13 +84,13 @@ def _trial(
     subject: JobProfile,
     wall: float,
     forecaster: Forecaster,
-    past: Past,
+    history: History,
     stated: Stated,
 ) -> Trial:
-    estimator = Estimator(store=None, subjects={}, past=past, stated=stated, walls={})
+    estimator = Estimator(store=None, subjects={}, history=history, stated=stated, walls={})
     # As a plan would know it: its inputs are finished, itself it is not.
     unseen = replace(subject, measured={})
-    seconds, _ = estimator.time(unseen, forecaster.forecast(unseen))
+    seconds = estimator.time(unseen, forecaster.forecast(unseen)).quantity
     return Trial(subject.kind, math.log(seconds.median / wall), seconds.low <= wall <= seconds.high)
 
 
@@ -104,11 +104,11 @@ def _whole_plan(
     document = json.loads(path.read_text(encoding="utf-8"))
     kinds = {str(job["kind"]) for job in document["jobs"]}
     made = read_past([store], kinds, most=10_000)
-    walls = {name: actual_wall(subject.measured) for name, subject in made.items()}
+    walls = {name: actual_wall(subject) for name, subject in made.items()}
     for source in (None, *(other for other in stores if other is not store)):
         learned = {} if source is None else read_past([source], kinds, most=10_000)
-        past = learn(learned, [] if source is None else [source], stated)
-        estimator = Estimator(store=None, subjects={}, past=past, stated=stated, walls={})
+        history = learn(learned, [] if source is None else [source], stated)
+        estimator = Estimator(store=None, subjects={}, history=history, stated=stated, walls={})
         found = estimator.estimate(document, {})
         pairs = {
             each.object: (each.seconds.median, wall)

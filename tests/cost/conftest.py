@@ -27,10 +27,11 @@ def table() -> BackendTable:
 
 @pytest.fixture(scope="session")
 def planned(repository: Path, table: BackendTable) -> Callable[..., Document]:
-    """plan.json of a shipped spec, with `-p` values."""
+    """plan.json of a shipped spec, with `-p` values, at a scale."""
 
-    def plan(name: str, **params: str) -> Document:
-        compiled = compile_spec(repository / "specs" / f"{name}.yaml", params, table)
+    def plan(name: str, scale: str | None = None, **params: str) -> Document:
+        path = repository / "specs" / f"{name}.yaml"
+        compiled = compile_spec(path, params, table, scale=scale)
         assert compiled.plan is not None, compiled.diagnostics
         return plan_document(compiled.plan)
 

@@ -11,6 +11,7 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.compilation import compile_spec
 from agentc.cost.estimate import Estimate, estimate_plan
+from agentc.cost.place import Place
 from agentc.cost.quantities import value
 from agentc.cost.render import total_entry, total_lines
 from agentc.cost.summary import Summary, summarise
@@ -44,7 +45,7 @@ def found(folder: Path, table: BackendTable, environment: str) -> tuple[Estimate
     assert plan is not None
     document = plan_document(plan)
     estimates = estimate_plan(document, None, table=table)
-    return estimates["play"], summarise(document, estimates, 2)
+    return estimates["play"], summarise(document, estimates, Place(cores=2))
 
 
 def test_a_model_that_is_asked_costs_tokens_time_and_its_gpus(

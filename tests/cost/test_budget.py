@@ -128,7 +128,7 @@ def test_cost_counts_jobs_where_a_profile_has_a_queue(
     write(spec, "")
     assert main(["cost", str(spec), "--store", store(spec), "--profile", "slurm", "-j", "7"]) == 0
     shown = capsys.readouterr().out
-    assert "with `-j 7` (7 jobs at once in the queue; " in shown
+    assert "in all without the time in the queue, 7 jobs at once (" in shown
     assert "however many jobs: " in shown
     assert main(["cost", str(spec), "--store", store(spec), "--profile", "slrm"]) == 2
     assert "did you mean `slurm`?" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import pytest
 
 from agentc.backend_api import BackendTable
 from agentc.cost import estimate_plan, summarise
+from agentc.cost.place import Place, place_of_hardware
 from agentc.runtime.store.layout import StoreLayout
 
 SFT = {"rows": 184, "tokens": 29810, "steps": 36, "trained_tokens": 7940}
@@ -52,7 +53,9 @@ def test_faster_gpus_take_fewer_hours(planned: Planned, table: BackendTable) -> 
         sum(
             e.gpu_hours.median
             # The spec says which card it has; here another one is asked about.
-            for e in estimate_plan(document, None, table=table, gpu=gpu, cards=False).values()
+            for e in estimate_plan(
+                document, None, table=table, place=place_of_hardware(gpu)
+            ).values()
         )
         for gpu in ("v100", "a100", "h100")
     ]
@@ -159,7 +162,7 @@ def test_finished_jobs_cost_nothing_more(
     store = finish(document, "sft", wall_s=14.4, facts=SFT)
     found = estimate_plan(document, StoreLayout(store), table=table)
     assert (found["sft"].state, found["sft"].seconds.median) == ("cached", 14.4)
-    summary = summarise(document, found, 2)
+    summary = summarise(document, found, Place(cores=2))
     assert summary.spent_seconds == 14.4
     assert summary.jobs == len({e.object for e in found.values()}) - 1
     assert "sft" not in summary.path
@@ -173,7 +176,7 @@ def test_resumed_and_repeated_jobs_teach_no_time(
     prior = estimate_plan(document, None, table=table)["sft"]
     store = finish(before, "sft", wall_s=9000.0, facts=SFT, attempts=3)
     found = estimate_plan(document, StoreLayout(store), table=table)["sft"]
-    assert found.basis == "prior"
+    assert found.basis == "prior, amounts of 1 job"
     assert found.seconds.median < 2 * prior.seconds.median
 
 
@@ -228,7 +231,7 @@ def test_the_quickstart_took_what_an_empty_store_says(
     within = [found[name].seconds.low < wall < found[name].seconds.high
               for name, wall in took.items()]  # fmt: skip
     assert sum(within) >= 0.8 * len(within)
-    whole = summarise(document, found, 2)
+    whole = summarise(document, found, Place(cores=2))
     assert whole.wall.low < ran["wall_s"] < whole.wall.high
     # A newcomer's first number: no more than twice off.
     assert 0.5 < whole.wall.median / ran["wall_s"] < 2

@@ -14,6 +14,7 @@ from agentc.backend_api import BackendTable
 from agentc.compilation import compile_spec
 from agentc.cost import cost_table, estimate_plan, summarise
 from agentc.cost.estimate import Estimate
+from agentc.cost.place import Place
 from agentc.cost.render import summary_sentence
 from agentc.plan.render import plan_document
 from agentc.runtime.store.layout import StoreLayout
@@ -54,7 +55,7 @@ def document(tmp_path: Path, table: BackendTable) -> Callable[[str], Document]:
 
 
 def said(document: Document, found: dict[str, Estimate]) -> tuple[str, str]:
-    summary = summarise(document, found, 2)
+    summary = summarise(document, found, Place(cores=2))
     return cost_table(found, summary), summary_sentence(summary)
 
 
@@ -72,7 +73,7 @@ def test_a_directory_is_as_large_as_its_files(
     found = estimate_plan(planned, None, table=table)
     assert size < found["base"].disk.median < size + 1e5
     assert found["sft"].disk.median < 2e5
-    assert summarise(planned, found, 2).disk.median < 1e6
+    assert summarise(planned, found, Place(cores=2)).disk.median < 1e6
     assert "unknown" not in "".join(said(planned, found))
 
 

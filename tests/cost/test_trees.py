@@ -96,7 +96,8 @@ def test_what_a_search_took_tells_of_the_next(
     facts = {"trees": 50, "samples": 50, "leaves": 50, "completion_tokens": 1000,
              "prompt_tokens": 20000}  # fmt: skip
     finish(before, "base", wall_s=60.0, facts={"parameters": 8.03e9})
-    store = finish(before, "search", wall_s=90.0, facts=facts)
+    card = {"cpus": 2, "gpus": ["NVIDIA A100-SXM4-80GB"]}
+    store = finish(before, "search", wall_s=90.0, facts=facts, hardware=card)
     found = estimate_plan(document, StoreLayout(store), table=table)
     assert found["search"].tokens.median < prior["search"].tokens.median / 3
     assert found["search"].tokens.low < 21000 < found["search"].tokens.high

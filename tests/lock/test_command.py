@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from locking import codes, lock_of
-from tests.support.measured_machine import skip_measurement
 from tests.support.model_folder import CONFIG, write_model_folder
 
 from agentc import resources
@@ -95,7 +94,6 @@ def test_commands_refuse_when_locked(
         "compile": ["-o", str(tmp_path / "out")],
         "run": ["--store", str(tmp_path / "store"), "--dry-run"],
     }[command]
-    skip_measurement(tmp_path / "store")
     assert main(["lock", str(spec)]) == 0
     assert main([command, str(spec), "--locked", *more]) == 0
     spec.write_text(spec.read_text().replace("lr: 3e-4", "lr: 4e-4"))

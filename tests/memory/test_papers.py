@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.measured_machine import skip_measurement
 
 from agentc.backend_api import load_backends
 from agentc.cli import main
@@ -114,7 +113,6 @@ def test_commands_show_that_cards_of_80_gb_hold_it(
 ) -> None:
     """As shipped, on the cards that the papers name; `plan` shows what a training needs."""
     monkeypatch.setenv("AGENTC_STORE", str(tmp_path))
-    skip_measurement(tmp_path)
     spec = str(SPECS / f"{name}.yaml")
     assert main(["check", spec]) == 0
     said = capsys.readouterr()

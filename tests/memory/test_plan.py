@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.measured_machine import skip_measurement
 
 from agentc.backend_api import (
     Held,
@@ -134,7 +133,6 @@ def test_plan_cost_and_preflight_show_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, store = str(spec(tmp_path, ", gpu: a100-80gb, mem_mb: 20000")), str(tmp_path / "store")
-    skip_measurement(tmp_path / "store")
     assert main(["plan", path, "--store", store]) == 0
     assert "memory, expected at most" in capsys.readouterr().out
     assert main(["plan", path, "--store", store, "--json"]) == 0

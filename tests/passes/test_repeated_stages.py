@@ -17,6 +17,7 @@ from agentc.backend_api import BackendTable, JobDraft, StageBackend, StageView, 
 from agentc.backend_api.draft import LowerContext
 from agentc.compilation import Compilation, compile_spec
 from agentc.cost import estimate_plan, summarise
+from agentc.cost.place import Place
 from agentc.cost.workload import Forecaster
 from agentc.passes.checks import subject as rules
 from agentc.plan import keys
@@ -246,7 +247,7 @@ def test_a_round_more_costs_the_same_few_calls(tmp_path: Path, table: BackendTab
             plan = compile_spec(spec, {}, table).plan
             assert plan is not None
             document = plan_document(plan)
-            summarise(document, estimate_plan(document, None, table=table), 2)
+            summarise(document, estimate_plan(document, None, table=table), Place(cores=2))
         finally:
             sys.setprofile(before)
         return counted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +116,21 @@ def test_another_round_runs_only_that_round(
     }
 
 
-def test_a_plan_says_that_it_measures_nothing(
-    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_plan_and_its_cost_agree(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("plan", spec, "--store", tmp_path) == 0
-    said = "this machine was not measured: `agentc cost` measures, and shows the sources"
-    assert said in capsys.readouterr().out
-    assert run("plan", spec, "--store", tmp_path, "--until", "expert") == 0
-    assert "of disk; `agentc cost` shows the sources" in capsys.readouterr().out
+    monkeypatch.setattr(os, "getloadavg", lambda: (9.0, 0.0, 0.0))
+    totals = []
+    for words in (("plan",), ("cost",)):
+        for on in ((), ("--on", "8xa100-80gb"), ("--on", "slurm", "-j", "3")):
+            assert run(*words, spec, "--store", tmp_path, "--format", "json", *on) == 0
+            found = json.loads(capsys.readouterr().out)
+            totals.append(found["estimate" if words == ("plan",) else "total"])
+    assert totals[:3] == totals[3:]
+    assert [total["on"] for total in totals[:3]] == ["here", "8 x a100-80gb", "slurm"]
+    assert totals[0]["wall_at_load_s"] > 2 * totals[0]["wall_s"][1]
+    assert totals[1]["wall_at_load_s"] == totals[1]["wall_s"][1]
+    assert totals[2]["cores"] == 3
 
 
 def test_plan_of_a_broken_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

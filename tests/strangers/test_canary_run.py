@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from tests.support.measured_machine import skip_measurement
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -102,7 +101,6 @@ def test_a_real_run(port: int, tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC.format(port=port))
     store = tmp_path / "store"
-    skip_measurement(store)
     agentc = str(Path(sys.executable).with_name("agentc"))
     variables = {**os.environ, "TEACHER_KEY": CANARY, "OMP_NUM_THREADS": "1"}
     printed = ""

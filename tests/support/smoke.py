@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.measured_machine import skip_measurement
 
 from agentc.backend_api import load_backends
 from agentc.runtime.software.lock_text import lock_digest
@@ -28,8 +27,6 @@ class Smoke:
 def agentc(*words: str | Path) -> str:
     """What a command prints on standard output; it must succeed."""
     argv = [str(Path(sys.executable).with_name("agentc")), *map(str, words)]
-    if argv[1] == "run" and "--store" in argv:
-        skip_measurement(Path(argv[argv.index("--store") + 1]))
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

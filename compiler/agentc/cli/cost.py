@@ -35,7 +35,8 @@ HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
 _EPILOG = """\
 `based on` says where a stage's time comes from: `prior`, stated formulas and constants
 (docs/cost.md); `3 runs of this stage` or `3 like jobs`, the prior corrected by these finished jobs
-of the store; `its own run`, the same job's earlier time. Bands reach from the 10th to the 90th percentile.
+of the store; `its own run`, the same job's earlier time. Bands reach from the 10th to the 90th
+percentile.
 """
 
 
@@ -67,7 +68,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the table on standard output; 1 when the spec has errors; 2 for unknown hardware or
     profile; 5 when there is no such stage, or no store to learn from."""
-    import sys
 
     from agentc.backend_api import load_backends
     from agentc.cost import cost_table
@@ -105,9 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
     fullest_first = sorted(work.document["jobs"], key=memory_share, reverse=True)
     memory = {str(job["id"]): memory_label(job) for job in fullest_first}
     width = terminal_width(sys.stdout)
-    text = cost_table(
-        estimates, summary, everything=arguments.all, memory=memory, width=width
-    )
+    text = cost_table(estimates, summary, everything=arguments.all, memory=memory, width=width)
     print(text, end="")
     budget = None if compiled.module is None else compiled.module.budget
     lines = [*round_lines(rounds), *(() if budget is None else budget_lines(budget, summary))]
@@ -163,16 +161,12 @@ def _gpus_here() -> int | None:
         return None
 
 
-def show_estimate(summary: Summary, after: str = "") -> None:
+def show_estimate(summary: Summary) -> None:
     """Print the estimate of the whole in short lines."""
     from agentc.cost.render import summary_lines
 
-    first, *others = summary_lines(summary)
-    print_wrapped(f"estimate: {first}")
-    for line in others[:-1]:
-        print_wrapped(f"  {line}")
-    for line in others[-1:]:
-        print_wrapped(f"  {line}{after}")
+    for number, line in enumerate(summary_lines(summary)):
+        print_wrapped(f"  {line}" if number else f"estimate: {line}")
 
 
 def cost_of(

@@ -23,14 +23,13 @@ from agentc.cli.cost import add_place_arguments
 from agentc.cli.parser import Command, add_store_argument
 from agentc.cli.spec_work import find_spec_work
 from agentc.exit_codes import EXIT_USAGE
-from agentc.text import print_wrapped, terminal_width, wrapped_lines
+from agentc.text import terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
     from agentc.graph.stages import StageGraph
     from agentc.kinds.field import Json
     from agentc.plan.review import Review
-    from agentc.plan.work import Work
 
 
 _PLAN_HELP = "show what a run would do: jobs, what the store has, what changed and why"
@@ -125,7 +124,8 @@ def _show_plan(arguments: argparse.Namespace) -> int:
         for line in wrapped_lines(round_lines(rounds), width):
             print(line)
         if expected is not None:
-            show_estimate(expected, "; `agentc cost` shows the sources")
+            show_estimate(expected)
+            print("  `agentc cost` shows the sources")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
             print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
         if requests is not None:

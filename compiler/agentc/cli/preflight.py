@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 no problem, 1 errors in the spec, 2 no such profile, 5 no such stage, 7 something would
     fail."""
     from agentc.backend_api import load_backends
-    from agentc.cli.cost import cost_to_run
+    from agentc.cli.cost import cost_to_run, find_place
     from agentc.placement import read_requests
     from agentc.placement.profile import find_profile
     from agentc.preflight.every_check import every_check
@@ -67,8 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
         open_layout=lambda store: StoreLayout(store_root(store)),
     )
     compiled, work = typed.compiled, typed.work
-    cluster = profile is not None and profile.queued
-    cost = cost_to_run(work, compiled, table, cores=100 if cluster else None, queued=cluster)
+    cost = cost_to_run(work, compiled, table, find_place(None, profile, None))
     online = not arguments.offline
     found = every_check(work, compiled, table, requests, cost, online=online, reach=online)
     if arguments.format == "json":

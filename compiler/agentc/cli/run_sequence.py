@@ -18,12 +18,13 @@ from typing import TypeAlias
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.cli.arguments import same_spec, show_diagnostics, wants_colour
-from agentc.cli.cost import WORTH_MEASURING_S, cost_to_run
+from agentc.cli.cost import cost_to_run, find_place, show_estimate
 from agentc.cli.pinning import compile_pinned
 from agentc.cli.spec_work import RefusedSpecError, compile_shown, show_rounds, with_stopped_rounds
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
-from agentc.cost.render import cost_column, summary_sentence
+from agentc.cost.place import Place
+from agentc.cost.render import cost_column, summary_lines
 from agentc.diagnostics import Sink
 from agentc.emit import compile_to
 from agentc.exit_codes import (
@@ -46,14 +47,14 @@ from agentc.run.active_runs import claim_plan_folder
 from agentc.run.orchestrate import RunOptions, run_plan
 from agentc.run.past import plan_before
 from agentc.run.slurm_queue import SubmitLimit
-from agentc.run.snakemake_process import DriverOptions, at_once
+from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.machine.hardware import DevicesError
 from agentc.runtime.store.file_system import StoreWriteError, writing
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.stopping import RoundsSoFar, rounds_so_far, step_before
 from agentc.software.requirements import needed_by_plan, report_lacking
 from agentc.store.paths import open_store, plans_folder, variant_of
-from agentc.text import print_wrapped, terminal_width
+from agentc.text import terminal_width
 from agentc.tracking.choice import ChosenTracker, choose_trackers, report_missing_secrets
 
 Cost: TypeAlias = tuple[Mapping[str, Estimate], Summary | None]
@@ -76,6 +77,7 @@ class ExperimentRun:
     table: BackendTable
     profile: Profile | None
     layout: StoreLayout
+    place: Place
     compiled: Compilation
     rounds: tuple[RoundsSoFar, ...]
     work: Work
@@ -107,6 +109,7 @@ class ExperimentRun:
             table=table,
             profile=profile,
             layout=layout,
+            place=find_place(None, profile, arguments.jobs),
             compiled=compiled,
             rounds=rounds,
             work=_work_of(compiled, layout, arguments),
@@ -140,16 +143,9 @@ class ExperimentRun:
             self._preflight()
         return Checked(trackers=trackers, devices=devices)
 
-    def estimate(self, *, measure_from: float | None = WORTH_MEASURING_S) -> Cost:
-        """What the work is expected to take (see `cost_of`)."""
-        return cost_to_run(
-            self.work,
-            self.compiled,
-            self.table,
-            cores=at_once(self.profile, self.arguments.jobs),
-            queued=self.profile is not None and self.profile.queued,
-            measure_from=measure_from,
-        )
+    def estimate(self) -> Cost:
+        """What the work is expected to take where it runs."""
+        return cost_to_run(self.work, self.compiled, self.table, self.place)
 
     def require_budget(self, cost: Cost) -> None:
         """Raises RefusedSpecError where the estimate exceeds `budget:`, which is shown."""
@@ -171,9 +167,8 @@ class ExperimentRun:
         width = terminal_width(sys.stdout)
         print(plan_text(review, costs=cost_column(estimates), width=width), end="")
         if expected is not None:
-            print_wrapped(
-                f"estimate: {summary_sentence(expected)}; `agentc cost` shows the sources"
-            )
+            show_estimate(expected)
+            print("  `agentc cost` shows the sources")
 
     def execute(self, checked: Checked, cost: Cost) -> int:
         """Run what is missing, step by step; returns the exit code."""
@@ -193,6 +188,7 @@ class ExperimentRun:
             spec_directory=Path(self.arguments.spec).parent,
             trackers=checked.trackers,
             explain=partial(_why_waiting, self.profile),
+            slowdown=self.place.slowdown,
         )
         try:
             return self._steps(options, cost)
@@ -213,15 +209,16 @@ class ExperimentRun:
                 show_rounds([each for each in after if each not in run.rounds])
                 return code
             if not started and cost[1] is not None:
-                print_wrapped(f"estimate with all rounds: {summary_sentence(cost[1])}")
+                print("with all rounds:")
+                show_estimate(cost[1])
             started = True
             towards = work_towards(plan_document(step.plan), run.layout, step.objects())
-            estimates, _ = replace(run, work=towards).estimate(measure_from=None)
+            estimates, _ = replace(run, work=towards).estimate()
             code = run._run_plan(step.plan, towards, options, (estimates, None), last=False)
             if code != EXIT_DONE:
                 return code
             run = run._after_step(step.stages)
-            cost = run.estimate(measure_from=None)
+            cost = run.estimate()
 
     def _after_step(self, stages: tuple[str, ...]) -> ExperimentRun:
         """The run with the rounds that the store leaves now. Raises RefusedSpecError where it has
@@ -244,7 +241,7 @@ class ExperimentRun:
         options = replace(
             options,
             estimates=estimates,
-            expected=None if expected is None else summary_sentence(expected),
+            expected=() if expected is None else summary_lines(expected),
             results=last,
         )
         folder = Path(self.arguments.spec).parent
@@ -277,7 +274,7 @@ class ExperimentRun:
         from agentc.preflight.every_check import every_check
         from agentc.preflight.finding import problems_text
 
-        cost = self.estimate(measure_from=None)
+        cost = self.estimate()
         requests = None if self.profile is None else read_requests(self.profile)
         findings = every_check(
             self.work, self.compiled, self.table, requests, cost, online=False, reach=True

@@ -144,7 +144,7 @@ class Estimator:
             on_gpu: Forecaster(find, self.history.of(on_gpu), self.stated)
             for on_gpu in (False, True)
         }
-        times: dict[Hashable, tuple[Quantity, int]] = {}
+        times: dict[Hashable, Refined] = {}
         found: dict[str, Estimate] = {}
         for job in document["jobs"]:
             name = f"{job['kind']}/{job['key']}"
@@ -304,9 +304,7 @@ def _model_tokens(subject: JobProfile, work: Workload) -> Quantity:
     return work.tokens if subject.kind in (*TRAINERS, *SERVED) else ZERO
 
 
-def _walls_of_history(
-    store: StoreLayout | None, name: str
-) -> dict[tuple[str, str], list[float]]:
+def _walls_of_history(store: StoreLayout | None, name: str) -> dict[tuple[str, str], list[float]]:
     """Times by object and processor from the histories of an experiment, at whichever scale and
     with whichever params: results may be gone since."""
     walls: dict[tuple[str, str], list[float]] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentc.cost.quantities import Quantity, prior
 
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """Dense peaks in TFLOP/s (`half`: bf16 or fp16 with fp32 accumulation; `single`: fp32 without

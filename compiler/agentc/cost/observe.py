@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from agentc.cost.amounts import Piece, Rows, Workload, measured_fact
 from agentc.cost.past import History, Past
@@ -127,7 +126,7 @@ def idle_share(subject: JobProfile) -> float:
         return 1.0
     if not all(isinstance(each, (int, float)) for each in computed) or not computed[0]:
         return 1.0
-    return min(1.0, sum(computed) / wall)
+    return float(min(1.0, sum(computed) / wall))
 
 
 def _observe_size(past: Past, subject: JobProfile) -> None:

@@ -16,6 +16,7 @@ from agentc.memory.cards import CARDS, card_type
 HERE = "here"
 _CORES_PER_GPU = 16
 _USUAL_GPUS = 8
+_IN_THE_WAY = 0.5
 _GPUS_OF_CARD = re.compile(r"(?:(\d+) ?x ?)?([a-z][a-z0-9_-]*)")
 
 
@@ -60,17 +61,17 @@ def place_of_hardware(text: str, cores: int | None = None) -> Place:
 
 
 def slowdown(cores: int, wanted: int) -> float:
-    """How many times longer CPU jobs take on this machine now: by the load average, and a fair
-    share of the cores for whoever wants one."""
+    """How many times longer CPU jobs take on this machine now. Of what the load average has beyond
+    the cores half is in the way: schedulers share CPUs among groups of processes."""
     try:
         load = os.getloadavg()[0]
     except OSError:
         return 1.0
-    return max(1.0, (load + min(wanted, cores)) / cores)
+    beyond = max(0.0, load + min(wanted, cores) - cores)
+    return 1.0 + _IN_THE_WAY * beyond / cores
 
 
 def _card(name: str) -> str | None:
     """The GPU type that a card or a plain type means, where its speed is known."""
     found = card_type(name) or name
     return found if found in GPUS else None
-

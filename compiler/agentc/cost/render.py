@@ -63,11 +63,9 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
     there = f"{cached} of the results are in the store already{spent}" if cached else ""
     if not summary.jobs:
         return [there, "nothing is left to run"] if there else ["nothing is left to run"]
-    queued = summary.place.queued
-    on = counted(summary.cores, "job" if queued else "core")
-    where = " in the queue" if queued else ""
+    on = "job" if summary.place.queued else "core"
     lines = [
-        f"in all {_where(summary)}, `-j {summary.cores}` ({on} at once{where}; p50, and p10 to p90):",
+        f"in all {_where(summary)}, {counted(summary.cores, on)} at once (p50, and p10 to p90):",
         f"  wall time   {_band_time(summary.wall)}",
         f"  job time    {_band_time(summary.work)}",
     ]
@@ -86,10 +84,7 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
     if summary.unknown:
         lines.append(f"  {_unknown(summary)}")
     chain = " > ".join(_shortened(summary.path))
-    lines.append(
-        f"longest chain: {shown_time(summary.path_seconds)}, however many"
-        f" {'jobs' if queued else 'cores'}: {chain}"
-    )
+    lines.append(f"longest chain: {shown_time(summary.path_seconds)}, however many {on}s: {chain}")
     return [*lines, *([there] if there else [])]
 
 
@@ -135,7 +130,7 @@ def _where(summary: Summary) -> str:
     """What the time is for."""
     place = summary.place
     if place.queued:
-        return "in a queue that never waits"
+        return "without the time in the queue"
     if not place.here:
         return f"on {place.name}"
     if not summary.gpus:
@@ -150,7 +145,7 @@ def _is_loaded(summary: Summary) -> bool:
 def _saved(summary: Summary) -> str:
     if not summary.checkpoints:
         return ""
-    return f"  {shown_size(summary.checkpoints)} of them while {summary.saver} trains"
+    return f"  {shown_size(summary.checkpoints)} of it checkpoints of {summary.saver}"
 
 
 def _unknown(summary: Summary) -> str:

@@ -32,9 +32,7 @@ _FEW_FILES = 20_000
 _ARRAYS = "slurm-array-jobs"
 
 
-def check_disk(
-    layout: StoreLayout, expected: Summary | None
-) -> Iterator[PreflightFinding]:
+def check_disk(layout: StoreLayout, expected: Summary | None) -> Iterator[PreflightFinding]:
     """The store: whether it can be written, and holds what the cost model predicts."""
     place = _existing(layout.root)
     if not os.access(place, os.W_OK | os.X_OK):

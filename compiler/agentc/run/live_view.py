@@ -42,9 +42,13 @@ class TimeLeft:
         cores: int,
         *,
         queued: bool = False,
+        slowdown: float = 1.0,
     ) -> None:
         running = {name: each for name, each in estimates.items() if each.state == "run"}
-        self._expected = {name: each.seconds.median for name, each in running.items()}
+        self._expected = {
+            name: each.seconds.median * (1.0 if each.gpus else slowdown)
+            for name, each in running.items()
+        }
         self._wall = wall_left(document, running, cores, queued=queued) if running else None
         self._last: float | None = None
         self._when = 0.0

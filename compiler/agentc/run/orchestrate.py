@@ -72,7 +72,8 @@ from agentc.tracking.trackers import Followed, Trackers, trackers_beside
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """How to run; `plain` asks for lines even on a terminal, `colour` is for the claims.
-    `estimates` (by job id) are kept with the record of the run, `expected` is their sum in words.
+    `estimates` (by job id) are kept with the record of the run, `expected` is their sum in words,
+    in lines. The present load of this machine makes CPU jobs take `slowdown` times as long.
     `trackers` are written to beside it. `results` are shown at the end, unless another step of the
     same run follows. `explain` knows why SLURM does not start the job that makes an object.
     """
@@ -81,7 +82,8 @@ class RunOptions:
     plain: bool = False
     colour: bool = False
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
-    expected: str | None = None
+    expected: Sequence[str] = ()
+    slowdown: float = 1.0
     spec_directory: Path | None = None
     trackers: Sequence[ChosenTracker] = ()
     results: bool = True
@@ -122,8 +124,8 @@ def _run(
         record.close(code, [])
         return code
     print(f"{name}: {counted(len(work.missing), 'job')} to run, {_there(work)}")
-    if options.expected:
-        print_wrapped(f"estimate: {options.expected}")
+    for number, line in enumerate(options.expected):
+        print_wrapped(f"  {line}" if number else f"estimate: {line}")
     records: list[WaitingRecord] = []
     observer = Observer(
         layout,
@@ -149,7 +151,7 @@ def _run(
         if code:
             code = _show_failures(code, work, options, observer, servers, directory)
         else:
-            expected = f"; expected: {options.expected}" if options.expected else ""
+            expected = f"; estimate: {options.expected[0]}" if options.expected else ""
             print_wrapped(f"{name}: done in {time.time() - record.began:.0f} s{expected}")
             code = _show_results(work, options)
     failed = [] if code == EXIT_DONE else [job.id for job in observer.failures()]
@@ -384,7 +386,9 @@ def _view(name: str, work: Work, options: RunOptions) -> Iterator[RunView]:
     driver = options.driver
     cores = max(at_once(driver.profile, driver.jobs) or os.cpu_count() or 1, driver.cores)
     queued = _queue_of(driver) is not None
-    left = TimeLeft(work.document, options.estimates, cores, queued=queued)
+    left = TimeLeft(
+        work.document, options.estimates, cores, queued=queued, slowdown=options.slowdown
+    )
     in_use = None if queued else CoresInUse(work.document, cores)
     with LiveView(name, left=left, cores=in_use) as live:
         yield live
