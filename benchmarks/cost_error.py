@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _each_job(subjects: dict[str, JobProfile], history: History, stated: Stated) -> Iterable[Trial]:
     for subject in subjects.values():
-        wall = actual_wall(subject.measured)
+        wall = actual_wall(subject)
         if wall is None or wall < LEAST_S:
             continue
         before = history.without(subject.object)
