@@ -133,6 +133,39 @@ def test_what_was_not_seen_and_what_was_reported_are_there(example_store: Any) -
     assert found["rows"][1]["report"] is None
 
 
+def test_rewards_of_turns_and_what_a_reply_is_are_there(example_store: Any) -> None:
+    _, rows = rows_of(example_store, "eto.1.explore")
+    rows[0]["messages"][-1] |= {"cut": True, "loss": False}
+    rows[0]["rewards"] = [0.5, *[0.0] * (rows[0]["turns"] - 1)]
+    rows[1]["rewards"] = [*[0.0] * (rows[1]["turns"] - 1), 1.0]
+    first, second, *_ = unpacked(pack(rows, 10**9).blocks[0])["rows"]
+    assert first["messages"][-1][2:] == [None, "truncated", "not trained"]
+    assert first["rewards"] == rows[0]["rewards"]
+    assert second["rewards"] is None, "the reward of the episode says it already"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page's script")
+@pytest.mark.slow
+def test_in_a_browser_a_search_goes_through_all_stages(
+    example_store: Any, experiment: Any, tmp_path: Path
+) -> None:
+    """And an episode that it finds shows the reward of each turn."""
+    for stage, number in (("expert", 3), ("eto.1.explore", 5)):
+        path, rows = rows_of(example_store, stage)
+        rows[number]["messages"][3]["content"] = f"Needle of {stage}"
+        rows[number]["rewards"] = [0.25, *[0.0] * (rows[number]["turns"] - 1)]
+        written(path, rows)
+    page = render_page(collected(example_store, experiment), experiment, trajectories=5000)
+    opened = f"eto.1.explore/{rows[5]['id']}"
+    shown = in_browser(page, tmp_path, episodes_link("*", text="NEEDLE", open=opened))
+    seen = Page(shown)
+    text = " ".join(seen.text.split())
+    assert "7 stages: 2 match; all of their 760 episodes are in this page." in text
+    assert "agentturn 1reward 0.25Needle of eto.1.explore" in text
+    assert "agentturn 2reward 0Thought" in text
+    assert "Needle of expert" not in text, "the other one is closed"
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page's script")
 @pytest.mark.slow
 def test_in_a_browser_a_link_opens_its_episode_and_foreign_text_stays_text(

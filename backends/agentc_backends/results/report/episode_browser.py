@@ -91,17 +91,27 @@ def _body(row: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
         "last": _text(row["last_observation"], texts) if row.get("last_observation") else None,
         "report": _text(_lines(row["report"]), texts) if row.get("report") else None,
         "messages": [_message(m, texts) for m in row["messages"]],
+        "rewards": _turn_rewards(row),
     }
 
 
+def _turn_rewards(row: dict[str, Any]) -> list[float] | None:
+    """The reward of each turn; None where no turn but the last has one."""
+    rewards = row.get("turn_rewards") or row.get("rewards") or []
+    return rewards if any(rewards[:-1]) else None
+
+
 def _message(message: dict[str, Any], texts: dict[str, int]) -> list[Any]:
-    """Who, what was seen, and all that was generated where that is more."""
+    """Who, what was seen, and all that was generated where that is more (else None); then notes."""
     # What a function gives is what the environment said.
     role = "u" if message["role"] == "tool" else message["role"][0]
     functions = [json.dumps(tool, ensure_ascii=False) for tool in message.get("tools", ())]
     said = [message["content"]] if message["content"] or not functions else []
     seen = [role, _text("\n".join([*said, *functions]), texts)]
-    return [*seen, _text(message["raw"], texts)] if "raw" in message else seen
+    notes = [*(["truncated"] if message.get("cut") else [])]
+    notes += ["not trained"] if message.get("loss") is False else []
+    raw = _text(message["raw"], texts) if "raw" in message else None
+    return seen if raw is None and not notes else [*seen, raw, *notes]
 
 
 def _lines(report: dict[str, Any]) -> str:

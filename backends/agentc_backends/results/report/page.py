@@ -28,6 +28,7 @@ from agentc_backends.results.report import (
     fact_tables,
     job_graph,
     job_tables,
+    trained_tokens,
 )
 from agentc_backends.results.report.collect import Collection
 
@@ -115,6 +116,7 @@ def render_page(
         ranked=fact_tables.ranked(collection),
         turn_pairs=fact_tables.turn_pairs(collection),
         training=curves.training_charts(collection, experiment),
+        trained=trained_tokens.trained_rows(collection),
         distributions=[episode_browser.rewards(n) for n in collection.of_type("Trajectories")],
         made_pages=episode_browser.page_pictures(collection),
         graph=job_graph.draw_graph(collection),

@@ -1,11 +1,13 @@
-// Episodes: lists with filters, one task under two policies, pages, keys, state in the address.
-// Texts come from runs and are only ever assigned as text. Blocks are unpacked when looked at.
+// Episodes: lists with filters over one stage or all, one task under two policies, pages, keys,
+// state in the address. Texts come from runs and are only ever assigned as text. Blocks are
+// unpacked when looked at.
 "use strict";
 (() => {
   const PER_PAGE = 12;
   const FIELDS = ["stage", "against", "moved", "end", "low", "high", "text"];
   const ROLES = { s: "system", u: "environment", a: "agent" };
   const EQUAL = 1e-9;
+  const ALL = "*";
   const form = document.getElementById("filters");
   const data = JSON.parse(document.getElementById("data").textContent);
   if (!form || !data.stages.length) return;
@@ -51,20 +53,30 @@
     element.value = value;
     return element;
   };
+  const sum = (values) => values.reduce((total, each) => total + each, 0);
   const shown = (reward) => (reward === null ? "none" : String(Number(reward.toPrecision(4))));
   const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-  const message = (role, text, name) => {
+  const message = (role, text, name, notes = []) => {
     const block = make("div", `message ${role} ${name}`);
-    block.append(make("b", "", name || ROLES[role]));
+    const head = make("b", "", name || ROLES[role]);
+    notes.forEach((note) => head.append(make("span", "tag", note)));
+    block.append(head);
     block.append(make("pre", "", text === "" ? "(empty)" : text));
     return block;
   };
   const fill = async (block, row) => {
-    const { texts, messages, prompt, last, report, error } = await body(row);
-    messages.forEach(([role, text, raw], place) => {
-      block.append(message(role, texts[text], place < prompt ? "prompt" : ""));
-      if (raw !== undefined) block.append(message(role, texts[raw], "as generated"));
+    const { texts, messages, prompt, last, report, error, rewards } = await body(row);
+    let turn = 0;
+    messages.forEach(([role, text, raw, ...flags], place) => {
+      const notes = flags;
+      if (role === "a" && place >= prompt) {
+        turn += 1;
+        notes.unshift(`turn ${turn}`);
+        if (rewards) notes.push(`reward ${shown(rewards[turn - 1] ?? null)}`);
+      }
+      block.append(message(role, texts[text], place < prompt ? "prompt" : "", notes));
+      if (raw !== null && raw !== undefined) block.append(message(role, texts[raw], "as generated"));
     });
     if (last !== null) block.append(message("u", texts[last], ""));
     if (report !== null) block.append(message("u", texts[report], "reported"));
@@ -95,7 +107,9 @@
     });
     return block;
   };
-  const single = (row) => folded(row.id, row.id, tags(row), (block) => fill(block, row));
+  const single = (row, key) => folded(key, row.id,
+    [...(key === row.id ? [] : [make("span", "tag stage", row.stage.name)]), ...tags(row)],
+    (block) => fill(block, row));
   const pair = ({ task, mine, other, difference }) => {
     const word = moved(difference);
     const marks = [
@@ -120,7 +134,7 @@
 
   const mean = (rows) => {
     const found = rows.map((row) => row.reward).filter((reward) => reward !== null);
-    return found.length ? found.reduce((sum, each) => sum + each, 0) / found.length : null;
+    return found.length ? sum(found) / found.length : null;
   };
   const moved = (difference) =>
     (Math.abs(difference) < EQUAL ? "equal" : difference > 0 ? "better" : "worse");
@@ -143,7 +157,8 @@
     const found = new Set(rows.filter((row) => row.id.toLowerCase().includes(wanted))
       .map((row) => row.number));
     for (let block = 0; block < stage.starts.length; block += 1) {
-      part("found").textContent = `searching ${block + 1} of ${stage.starts.length} …`;
+      part("found").textContent =
+        `searching ${stage.name}, ${block + 1} of ${stage.starts.length} …`;
       const { texts, rows: bodies } = await unpack(`episodes-${stage.place}-${block}`);
       if (!still()) return null;
       const hits = texts.map((text) => text.toLowerCase().includes(wanted));
@@ -179,34 +194,44 @@
     turn += 1;
     const mine = turn;
     const still = () => mine === turn;
+    const all = field("stage").value === ALL;
+    field("against").disabled = all;
     const stage = stages.get(field("stage").value);
-    const against = stages.get(field("against").value);
+    const against = all ? undefined : stages.get(field("against").value);
     field("moved").parentElement.hidden = !against;
-    const rows = await kept(stage, still);
-    if (!rows || !still()) return;
+    const chosen = all ? [...stages.values()] : [stage];
+    const rows = [];
+    for (const each of chosen) {
+      const found = await kept(each, still);
+      if (!found || !still()) return;
+      rows.push(...found);
+    }
     let text;
     if (against) {
       // The filters choose tasks; of these all attempts are shown.
-      const chosen = new Set(rows.map((row) => row.task));
-      const all = (await index(stage)).filter((row) => chosen.has(row.task));
-      const pairs = paired(all, await index(against));
+      const tasks = new Set(rows.map((row) => row.task));
+      const attempts = (await index(stage)).filter((row) => tasks.has(row.task));
+      const pairs = paired(attempts, await index(against));
       if (!still()) return;
       const wanted = field("moved").value;
       items = pairs.filter((each) => !wanted || moved(each.difference) === wanted)
         .map((each) => ({ key: each.task, block: () => pair(each) }));
       const counts = ["better", "worse", "equal"].map((word) =>
         `${pairs.filter((each) => moved(each.difference) === word).length} ${word}`);
-      text = `${stage.name} beside ${against.name}: ${counts.join(", ")} of `
+      text = `${stage.name} compared with ${against.name}: ${counts.join(", ")} of `
         + `${counted(pairs.length, "common task")}, those that differ most first.`;
       if (stage.shown < stage.total || against.shown < against.total) {
         text += " Not all of their episodes are in this page.";
       }
     } else {
-      items = rows.map((row) => ({ key: row.id, block: () => single(row) }));
-      const there = stage.shown < stage.total
-        ? `${stage.shown} of its ${stage.total} episodes are in this page, spread evenly`
-        : `all of its ${stage.total} episodes are in this page`;
-      text = `${stage.name}: ${rows.length} match; ${there}.`;
+      items = rows.map((row) => {
+        const key = all ? `${row.stage.name}/${row.id}` : row.id;
+        return { key, block: () => single(row, key) };
+      });
+      const [there, total] = ["shown", "total"].map((name) => sum(chosen.map((each) => each[name])));
+      text = `${all ? counted(chosen.length, "stage") : stage.name}: ${rows.length} match; `
+        + (there < total ? `${there} of ${total} episodes are in this page, spread evenly.`
+          : `all of ${all ? "their" : "its"} ${total} episodes are in this page.`);
     }
     part("found").textContent = text;
     const place = items.findIndex((item) => item.key === open);
@@ -224,10 +249,13 @@
     part("episodes").replaceChildren(...blocks);
   };
   const fillEnds = () => {
-    const { ends } = stages.get(field("stage").value);
+    const ends = {};
+    const stage = stages.get(field("stage").value);
+    (stage ? [stage] : [...stages.values()]).forEach((each) => Object.entries(each.ends)
+      .forEach(([end, count]) => { ends[end] = (ends[end] ?? 0) + count; }));
     const before = field("end").value;
     field("end").replaceChildren(option("", "any"),
-      ...Object.entries(ends).map(([end, count]) => option(end, `${end} (${count})`)));
+      ...Object.entries(ends).sort(([, a], [, b]) => b - a).map(([end, count]) => option(end, `${end} (${count})`)));
     field("end").value = Object.hasOwn(ends, before) ? before : "";
   };
 
@@ -244,7 +272,7 @@
     if (place !== "trajectories" || !rest.length) return false;
     const words = new URLSearchParams(rest.join("&"));
     const stage = words.get("stage");
-    field("stage").value = stages.has(stage) ? stage : data.first;
+    field("stage").value = stages.has(stage) || stage === ALL ? stage : data.first;
     fillEnds();
     FIELDS.slice(1).forEach((name) => { field(name).value = words.get(name) ?? ""; });
     page = (Number(words.get("page")) || 1) - 1;
@@ -282,6 +310,7 @@
     if (by) { step(by); event.preventDefault(); }
   });
 
+  if (data.stages.length > 1) field("stage").append(option(ALL, `all ${data.stages.length} stages`));
   data.stages.forEach(({ name }) => {
     field("stage").append(option(name, name));
     field("against").append(option(name, name));
