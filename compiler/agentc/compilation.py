@@ -31,8 +31,10 @@ from agentc.passes.lowering.secrets import (
     secrets_of_trackers,
 )
 from agentc.plan.job import Plan
+from agentc.runtime.model_folder.hub_cache import DATA_SETS, cache_folder
 from agentc.source.files import allowed_code, allowed_paths, folder_of, is_file
 from agentc.source.load import load_file
+from agentc.source.user_config import model_folders
 from agentc.store.paths import FULL
 from agentc.syntax.nodes import Spec
 
@@ -120,6 +122,7 @@ def compile_spec(
         directory=directory,
         references=references,
         allowed=allowed_paths() if allowed is None else tuple(allowed),
+        model_folders=(*model_folders(), cache_folder()),
     )
     unit = run_passes(Unit(spec=spec, module=module), context)
     unit = _with_code(unit, local, references)
@@ -237,17 +240,18 @@ def _report_unpinned(
     for repo, revision in references.unpinned:
         if known is not None and (repo, revision) in known.revisions:
             continue
+        name = repo.removeprefix(DATA_SETS)
         places = (
             stage.fields["revision"].span
             for stage in module.stages.values()
             if all(
-                name in stage.fields and stage.fields[name].json == value
-                for name, value in (("repo", repo), ("revision", revision))
+                setting in stage.fields and stage.fields[setting].json == value
+                for setting, value in (("repo", name), ("revision", revision))
             )
         )
         sink.warning(
             "AGC745",
-            f"`{revision}` of {repo} is not pinned to a commit yet",
+            f"`{revision}` of {name} is not pinned to a commit yet",
             next(places, None),
             notes=("a branch or a tag may mean another commit tomorrow",),
             fix=f"`agentc run` and `agentc lock` pin it: they write {lock_beside(spec).name}",

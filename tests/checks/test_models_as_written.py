@@ -30,23 +30,16 @@ KNOWN = "{repo: a/b, revision: 0123456789012345678901234567890123456789}"
 @pytest.mark.parametrize(
     ("model", "starts_from", "expected"),
     [
-        (NAME, "base", [("AGC203", f"write `base: {PINNED}`, which the first run pins")]),
-        ("./weights", "base", [("AGC203", "write `base: {path: ./weights}` for a directory")]),
+        ("./weights", "base", [("AGC662", "give a directory in Hugging Face layout")]),
+        ('"{{ m }}"', "base", [("AGC203", 'write `base: {repo: "{{ m }}"}`')]),
         (f"{{path: {NAME}}}", "base", [("AGC662", "did you mean `repo`?")]),
-        (
-            f"{{repo: {NAME}}}",
-            "base",
-            [("AGC603", "`revision: main`, which the first run pins to a commit")],
-        ),
-        (PINNED, "base", [("AGC603", "run `agentc lock`")]),
         (
             f"{{backend: huggingface, name: {NAME}}}",
             "base",
             [("AGC601", "did you mean `hf`?"), ("AGC201", "did you mean `repo`?")],
         ),
-        (KNOWN, NAME, [("AGC401", f"write `models: {{base: {PINNED}}}`")]),
-        (KNOWN, "Qwen/Qwen3", [("AGC401", "{repo: Qwen/Qwen3, revision: main}")]),
-        ("{backend: path}", "base", [("AGC603", "set `repo` and `revision`")]),
+        (KNOWN, NAME, [("AGC401", f"write `models: {{base: {NAME}}}`")]),
+        ("{backend: path}", "base", [("AGC603", "of the Hugging Face hub set `repo`")]),
     ],
 )
 def test_the_remedy_can_be_copied(
@@ -60,8 +53,59 @@ def test_the_remedy_can_be_copied(
         assert fix in (each.fix or "")
 
 
+def written(model: str, folder: Path) -> Path:
+    spec = folder / "spec.yaml"
+    spec.write_text(SPEC.replace("MODEL", model).replace("STARTS_FROM", "base"))
+    return spec
+
+
 @pytest.mark.parametrize(
-    ("written", "near"),
+    "short", [NAME, f"'{NAME}'", f"{{repo: {NAME}}}", f"{{backend: hf, repo: {NAME}}}", PINNED]
+)
+def test_a_name_of_the_hub_is_enough(short: str, tmp_path: Path) -> None:
+    spec = written(short, tmp_path)
+    compiled = compile_spec(spec, {}, TABLE, moving=True)
+    (found,) = compiled.diagnostics
+    assert (found.severity, found.code) == ("warning", "AGC745")
+    assert f"`main` of {NAME} is not pinned" in found.message
+    assert found.span is not None
+    assert found.span.source.text.split("\n")[found.span.line - 1].startswith("models:")
+    assert compiled.plan is not None
+    key = compiled.plan.jobs[0].key
+    pinned = compile_spec(written(PINNED, tmp_path), {}, TABLE, moving=True).plan
+    assert pinned is not None
+    assert (key, pinned.jobs[0].draft.config["repo"]) == (pinned.jobs[0].key, NAME)
+    (found,) = compile_spec(written(short, tmp_path), {}, TABLE).diagnostics
+    assert (found.code, found.fix or "")[0] == "AGC603"
+
+
+def test_a_folder_beside_the_spec_comes_before_the_hub(tmp_path: Path) -> None:
+    write_model_folder(tmp_path / "models" / "llama")
+    plans = [
+        compile_spec(written(model, tmp_path), {}, TABLE).plan
+        for model in ("models/llama", "./models/llama", "{path: models/llama}")
+    ]
+    assert [plan is not None and plan.jobs[0].draft.backend for plan in plans] == ["model.path"] * 3
+    assert len({plan.jobs[0].key for plan in (plans[0], plans[2]) if plan is not None}) == 1
+
+
+def test_a_scale_changes_a_model_that_is_a_text_or_replaces_it(tmp_path: Path) -> None:
+    scales = "scales: {a: {models: {base: {chat_format: chatml}}}, b: {models: {base: some/tiny}}}"
+    for model, scale, values in (
+        (NAME, "a", {"repo": NAME, "revision": "main", "chat_format": "chatml"}),
+        (NAME, "b", {"repo": "some/tiny", "revision": "main"}),
+        ("{backend: scratch, layers: 2}", "b", {"repo": "some/tiny", "revision": "main"}),
+    ):
+        spec = written(model, tmp_path)
+        spec.write_text(f"{spec.read_text()}{scales}\n")
+        module = compile_spec(spec, {}, TABLE, moving=True, scale=scale).module
+        assert module is not None
+        fields = module.stages["base"].fields
+        assert {name: value.json for name, value in fields.items()} == values
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
     [
         ("models/lama", "models/llama"),
         ("model/llama", "models/llama"),
@@ -69,12 +113,10 @@ def test_the_remedy_can_be_copied(
         ("models/mistral", None),
     ],
 )
-def test_the_nearest_directory_is_named(written: str, near: str | None, tmp_path: Path) -> None:
+def test_the_nearest_directory_is_named(path: str, near: str | None, tmp_path: Path) -> None:
     (tmp_path / "models" / "llama").mkdir(parents=True)
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(SPEC.replace("MODEL", f"{{path: {written}}}").replace("STARTS_FROM", "base"))
-    (found,) = compile_spec(spec, {}, TABLE).diagnostics
-    assert (found.code, found.message) == ("AGC662", f"there is no readable directory {written}")
+    (found,) = compile_spec(written(f"{{path: {path}}}", tmp_path), {}, TABLE).diagnostics
+    assert (found.code, found.message) == ("AGC662", f"there is no readable directory {path}")
     said = found.fix or ""
     assert (f"did you mean `path: {near}`?" == said) if near else ("`path:" not in said)
 

@@ -43,12 +43,14 @@ class Hub:
                 if self.path.startswith(f"/api/models/some/model/tree/{HEAD}"):
                     self.tree()
                     return
-                repo, _, revision = self.path.removeprefix("/api/models/").partition("/revision/")
+                kind, _, path = self.path.removeprefix("/api/").partition("/")
+                repo, _, revision = path.partition("/revision/")
                 revision = revision.replace("%2F", "/")
                 commit = hub.branches.get(revision)
                 if revision in hub.branches.values():
                     commit = revision
-                known = repo == "some/model" and commit is not None
+                names = (("models", "some/model"), ("datasets", "some/data"))
+                known = (kind, repo) in names and commit is not None
                 body = json.dumps({"sha": commit, "siblings": []} if known else {}).encode()
                 self.send_response(200 if known else 404)
                 self.send_header("Content-Length", str(len(body)))

@@ -75,6 +75,83 @@ def test_the_first_run_pins_a_branch(
     assert commit_in_plan(hub_spec) == HEAD
 
 
+def cache_snapshot(cache: Path, repository: str, commit: str) -> None:
+    """A repository as the hub's client lays it out."""
+    folder = cache / repository
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text(commit)
+    (folder / "blobs").mkdir()
+    (folder / "blobs" / "c0ffee").write_text("{}")
+    (folder / "snapshots" / commit).mkdir(parents=True)
+    (folder / "snapshots" / commit / "config.json").symlink_to("../../blobs/c0ffee")
+
+
+@pytest.mark.parametrize("away", ["stopped", "offline"])
+def test_without_a_hub_a_run_pins_what_the_cache_has(
+    away: str,
+    hub: Hub,
+    hub_spec: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cache_snapshot(tmp_path / "hub_cache", "models--some--model", OLD)
+    if away == "stopped":
+        hub.close()
+    else:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert run_expert(hub_spec) == 5
+    shown = capsys.readouterr().out
+    assert f"some/model main: commit {OLD} of the hub's cache on this machine" in shown
+    assert lock_of(hub_spec).section("models") == {"some/model@main": OLD}
+    assert not hub.requests
+
+
+def test_a_ref_without_files_is_no_pin(hub: Hub, hub_spec: Path, tmp_path: Path) -> None:
+    cache_snapshot(tmp_path / "hub_cache", "models--some--model", OLD)
+    (tmp_path / "hub_cache" / "models--some--model" / "refs" / "main").write_text("c" * 40)
+    hub.close()
+    assert run_expert(hub_spec) == 1
+    assert not hub_spec.with_suffix(".lock").exists()
+
+
+def test_a_model_folder_is_offered_for_a_hub_that_is_gone(
+    hub: Hub,
+    hub_spec: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "models" / "some" / "model").mkdir(parents=True)
+    config = tmp_path / "agentc" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(f'model_folders = ["{tmp_path / "models"}"]')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    hub.close()
+    assert run_expert(hub_spec) == 1
+    assert "write `{path: some/model}`" in capsys.readouterr().err
+
+
+def test_models_and_data_sets_without_a_revision_are_pinned_at_main(
+    hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = hub_spec.read_text()
+    text = text.replace("{backend: hf, repo: some/model, revision: main, ", "{repo: some/model, ")
+    text = text.replace("data: expert", "data: [expert, talk]")
+    talk = "  talk: {kind: dataset, backend: hf, repo: some/data, file: train.jsonl}\n"
+    hub_spec.write_text(text + talk)
+    assert codes(capsys, hub_spec) == (0, ["warning AGC745", "warning AGC745"])
+    assert run_expert(hub_spec) == 5
+    pins = {"datasets/some/data@main": HEAD, "some/model@main": HEAD}
+    assert lock_of(hub_spec).section("models") == pins
+    assert codes(capsys, hub_spec, "--locked") == (0, [])
+    out = hub_spec.parent / "compiled"
+    assert main(["compile", str(hub_spec), "-o", str(out)]) == 0
+    jobs = json.loads((out / "plan.json").read_text())["jobs"]
+    (data,) = (job["config"] for job in jobs if job["kind"] == "dataset")
+    assert (data["repo"], data["revision"]) == ("some/data", HEAD)
+
+
 def test_a_run_adds_a_pin_to_a_lock_and_keeps_the_rest(
     hub: Hub, hub_spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -450,7 +450,7 @@ def test_a_broken_folder(case: str, tmp_path: Path) -> None:
             "Qwen/Qwen2.5-0.5B-Instruct",
             "there is no readable directory Qwen/Qwen2.5-0.5B-Instruct",
             "did you mean `repo`? For a repository of the Hugging Face hub write "
-            "`{repo: Qwen/Qwen2.5-0.5B-Instruct, revision: main}`",
+            "`{repo: Qwen/Qwen2.5-0.5B-Instruct}`",
         ),
         ("m.gguf", "m.gguf is a file: GGUF weights", "safetensors weights"),
         ("m.safetensors", "m.safetensors is a file, not a model", "directory that it lies in"),

@@ -220,12 +220,17 @@ class LowerContext(Protocol):
         part of it; None when there is none. What is made of it is a function of its digest."""
         ...
 
+    def model_folder(self, path: str) -> tuple[str, str | None]:
+        """The directory of a model as its job reads it (a path that leads nowhere from the spec may
+        be below a model folder of the user's configuration), and its `digest_of`."""
+        ...
+
     def is_directory(self, path: str) -> bool:
         """Whether a path outside the store, as `digest_of` takes it, is a directory."""
         ...
 
     def pinned_revision(self, repo: str, revision: str) -> str | None:
-        """The commit that a revision of a hub's model repository means: itself when it is a
-        commit, else what the spec's lock pins. A branch or tag without a pin is None, or itself
-        where the plan is only looked at."""
+        """The commit that a revision of a hub's repository (of a data set: `datasets/owner/name`)
+        means: itself when it is a commit, else what the spec's lock pins. A branch or tag without a
+        pin is None, or itself where the plan is only looked at."""
         ...

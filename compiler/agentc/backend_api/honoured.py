@@ -78,6 +78,9 @@ class SampleContext:
     def local_file(self, path: str) -> Path | None:
         return None
 
+    def model_folder(self, path: str) -> tuple[str, str | None]:
+        return path, self.digest_of(path)
+
     def is_directory(self, path: str) -> bool:
         return False
 

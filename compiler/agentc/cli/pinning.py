@@ -18,7 +18,9 @@ from agentc.lock.collect import collect_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock, render_lock
 from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
 from agentc.lock.references import OutsideReferences, Revision, is_commit
-from agentc.source.files import is_file
+from agentc.runtime.model_folder.hub_cache import cache_folder, cached_commit
+from agentc.source.files import is_directory, is_file
+from agentc.source.user_config import model_folders
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -49,7 +51,10 @@ def resolve_commits(
                 now, reason = None, str(error)
             except HubError as error:
                 now, reason, problem = None, "", str(error)
-        commit = pinned if keep else now or pinned
+        cached = None
+        if pinned is None and now is None and problem is None:
+            cached = cached_commit(repo, revision)
+        commit = pinned if keep else now or pinned or cached
         if problem is None and commit is None:
             problem = f"`{revision}` of {repo} is pinned by no lock yet ({reason})"
         if problem is not None:
@@ -57,7 +62,7 @@ def resolve_commits(
                 Diagnostic(
                     code="AGC744",
                     message=problem,
-                    fix="give the 40 hex digits of a commit, or try again with a network",
+                    fix=_remedy(repo),
                 )
             )
             continue
@@ -65,8 +70,19 @@ def resolve_commits(
         found[repo, revision] = commit
         name = f"{repo} {revision}" if revision != commit else repo
         state = "checked with the hub" if now is not None else f"not checked: {reason}"
-        print(f"  {name}: commit {commit}, {state}")
+        origin = f" of the hub's cache on this machine ({cache_folder()})" if cached else ""
+        print(f"  {name}: commit {commit}{origin}, {state}")
     return found, complaints
+
+
+def _remedy(repo: str) -> str:
+    """What to do about a repository whose commit is not known."""
+    if any(is_directory(folder / repo) for folder in model_folders()):
+        return f"one of your model folders has it: write `{{path: {repo}}}` instead of the hub's"
+    return (
+        "give the 40 hex digits of a commit, or try again with a network; a repository that "
+        "`hf download` has put into the hub's cache on this machine needs none"
+    )
 
 
 def compile_pinned(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 from agentc.cost.quantities import Quantity
 from agentc.runtime.model_folder.config import of_text
 from agentc.runtime.model_folder.folder import Needs, read_model_folder
+from agentc.runtime.model_folder.hub_cache import snapshot_folder
 
 PUBLISHED: dict[str, float] = {
     "gpt2": 0.124e9,
@@ -153,8 +153,7 @@ _WEIGHTS_ALONE = Needs(tokenizer=False, language=False)
 
 def cached_size(repo: str, revision: str) -> Mapping[str, Any] | None:
     """As `plan.job.ModelSize` has it; None where the cache lacks the model, or a part of it."""
-    name = "--".join(("models", *repo.split("/")))
-    return _size_of(_cache() / name / "snapshots" / revision)
+    return _size_of(snapshot_folder(repo, revision))
 
 
 @lru_cache(64)
@@ -172,15 +171,3 @@ def _size_of(snapshot: Path) -> Mapping[str, Any] | None:
         "parameters": folder.parameters,
         **{name: size for name, size in sizes.items() if isinstance(size, int)},
     }
-
-
-def _cache() -> Path:
-    """Where the hub's own client keeps what it downloads."""
-    variables = os.environ
-    if variables.get("HF_HUB_CACHE"):
-        return Path(variables["HF_HUB_CACHE"]).expanduser()
-    home = variables.get("HF_HOME")
-    if not home:
-        base = variables.get("XDG_CACHE_HOME") or "~/.cache"
-        return Path(base).expanduser() / "huggingface" / "hub"
-    return Path(home).expanduser() / "hub"

@@ -21,6 +21,7 @@ from agentc.front.expand_repeat import MOST_STAGES, expand_repeat
 from agentc.front.expand_templates import expand_templates
 from agentc.front.expressions import Evaluator
 from agentc.front.join_cells import SweptModule, axis_labels, join_cells
+from agentc.front.model_names import add_branches, spell_out_models
 from agentc.front.params import chosen_params, evaluate_params, expand_matrix
 from agentc.front.resolve_names import ENOUGH_STAGES, resolve_names, warn_unused
 from agentc.front.resolve_search import resolve_search
@@ -107,8 +108,12 @@ def use_templates(reading: Reading, context: FrontContext) -> Reading:
 
 
 def choose_scale(reading: Reading, context: FrontContext) -> Reading:
-    """The scale that was asked for is laid over the tree; the others are checked in outline."""
-    return replace(reading, tree=apply_scale(reading.tree, context.scale, context.sink))
+    """The scale that was asked for is laid over the tree; the others are checked in outline. A
+    model that is a text is spelled out before, so that a scale may change its settings, and after:
+    a text of the scale replaces all of the model."""
+    tree = spell_out_models(reading.tree, context.directory)
+    tree = spell_out_models(apply_scale(tree, context.scale, context.sink), context.directory)
+    return replace(reading, tree=add_branches(tree))
 
 
 def read_syntax(reading: Reading, context: FrontContext) -> Reading:

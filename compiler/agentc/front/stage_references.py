@@ -341,10 +341,7 @@ def advise_reference(text: str, known: Collection[str]) -> str | None:
         return f"declare a model of the folder, `models: {{NAME: {{path: {text}}}}}`, and name it"
     repeats = {name.split(".")[0] for name in known if "." in name}
     if "/" in text and re.match(HUB_ID, text) and text.split("/")[0] not in repeats:
-        return (
-            f"write `models: {{base: {{repo: {text}, revision: main}}}}` at the top level and "
-            "`base` here"
-        )
+        return f"write `models: {{base: {text}}}` at the top level and `base` here"
     return None
 
 

@@ -20,6 +20,8 @@ from agentc.kinds.kind import MODEL_KIND, Counts, Kind
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import only_with, setting, unless
 
+_REVISION = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$"
+
 
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class ModelSettings(NewModel):
         "Hub id, such as `meta-llama/Llama-2-7b-chat-hf` (model.hf).", None, pattern=HUB_ID)
     revision: str | None = setting(
         "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
-        "pins to one (model.hf).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
+        "pins to one; `main` where none is given (model.hf).", None, pattern=_REVISION)
     path: str | None = setting(
         "Directory in Hugging Face layout, relative to the spec (model.path).", None)
     token: str | None = setting(
@@ -73,7 +75,7 @@ class EncoderSource:
 
     revision: str | None = setting(
         "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
-        "pins to one (`hf`).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$")
+        "pins to one; `main` where none is given (`hf`).", None, pattern=_REVISION)
     path: str | None = setting(
         "Directory in Hugging Face layout, relative to the spec (`path`).", None)
 
@@ -174,7 +176,8 @@ class DatasetSettings(RecordReading):
     path: str | None = setting("A JSON or JSONL file, relative to the spec (dataset.path).", None)
     repo: str | None = setting("Hub id of a data set repository (dataset.hf).", None)
     revision: str | None = setting(
-        "Commit of the repository, 40 hex digits (dataset.hf).", None, pattern="^[0-9a-f]{40}$")
+        "Commit of the repository, 40 hex digits, or a branch or tag that the spec's lock pins to "
+        "one; `main` where none is given (dataset.hf).", None, pattern=_REVISION)
     file: str | None = setting("A file of the repository (dataset.hf).", None)
     token: str | None = setting(
         "The hub's token, as `{secret: HF_TOKEN}` (dataset.hf).", None, secret=True)
@@ -200,8 +203,10 @@ class MixSettings:
 MODEL_KINDS: tuple[Kind, ...] = (
     Kind(
         name=MODEL_KIND,
-        doc="Obtain a model: initialise one from scratch, take one from a hub or from a path.",
-        example="{repo: Qwen/Qwen2.5-0.5B-Instruct, revision: main}",
+        doc="Obtain a model: initialise one from scratch, take one from a hub or from a path. A "
+        "text is short for a repository of the hub or for a folder: `base: owner/name`, "
+        "`base: ./folder`.",
+        example="{repo: Qwen/Qwen2.5-0.5B-Instruct}",
         produces=CHECKPOINT,
         roles=(
             Role(

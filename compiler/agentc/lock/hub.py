@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 
 from agentc.lock.references import is_commit
+from agentc.runtime.model_folder.hub_cache import DATA_SETS
 
 _ENDPOINT = "https://huggingface.co"
 _TIMEOUT_S = 15.0
@@ -30,17 +31,23 @@ class HubUnreachableError(Exception):
 
 
 def resolve_revision(repo: str, revision: str) -> str:
-    """The commit of a branch, tag or commit of a model repository.
+    """The commit of a branch, tag or commit of a repository of models, or of data sets where its
+    name starts with `datasets/`.
 
     Raises HubError when there is no such thing, HubUnreachableError when nobody answers.
     """
-    if not _REPOSITORY.fullmatch(repo) or ".." in repo:
-        raise HubError(f"`{repo}` is no name of a repository; write `owner/name`")
+    kind, name = "models", repo
+    if repo.startswith(DATA_SETS):
+        kind, name = "datasets", repo.removeprefix(DATA_SETS)
+    if not _REPOSITORY.fullmatch(name) or ".." in name:
+        raise HubError(f"`{name}` is no name of a repository; write `owner/name`")
     base = (os.environ.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true"):
+        raise HubUnreachableError("HF_HUB_OFFLINE is set")
     if not base.startswith(("https://", "http://")):
         raise HubUnreachableError(f"HF_ENDPOINT is {base}, which is no address of a hub")
     quoted = urllib.parse.quote(revision, safe="")
-    request = urllib.request.Request(f"{base}/api/models/{repo}/revision/{quoted}")
+    request = urllib.request.Request(f"{base}/api/{kind}/{name}/revision/{quoted}")
     token = os.environ.get("HF_TOKEN")
     if token and _is_private(base):
         # Not sent on to where the hub may redirect.

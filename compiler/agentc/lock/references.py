@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Revision: TypeAlias = tuple[str, str]
-"""A hub repository and what the spec calls its revision: a commit, a branch or a tag."""
+"""A hub repository (of a data set: `datasets/owner/name`) and what the spec calls its revision: a
+commit, a branch or a tag."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

@@ -46,8 +46,10 @@ class PassContext:
     references: OutsideReferences = field(default_factory=OutsideReferences)
     allowed: tuple[Path, ...] = ()
     """Directories besides the spec's own that it may name."""
+    model_folders: tuple[Path, ...] = ()
+    """Those of the user's configuration, where models are looked for too."""
 
     @property
     def boundary(self) -> Boundary:
         """Which files of this machine the spec may name."""
-        return Boundary(self.directory, self.allowed)
+        return Boundary(self.directory, self.allowed, self.model_folders)

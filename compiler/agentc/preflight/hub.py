@@ -9,12 +9,12 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.table import makers
 from agentc.preflight.finding import PreflightFinding
+from agentc.runtime.model_folder.hub_cache import DATA_SETS, snapshot_folder
 from agentc.runtime.software.environment import trouble_of_secret
 
 _ENDPOINT = "https://huggingface.co"
@@ -40,11 +40,8 @@ class HubFile:
 
     def cached(self) -> bool:
         """Whether the hub's own cache of this machine has it."""
-        home = os.environ.get("HF_HOME") or str(Path.home() / ".cache/huggingface")
-        root = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-        kind = "datasets" if self.data_set else "models"
-        folder = root / f"{kind}--{self.repo.replace('/', '--')}" / "snapshots" / self.revision
-        return (folder / self.file).exists()
+        repo = f"{DATA_SETS}{self.repo}" if self.data_set else self.repo
+        return (snapshot_folder(repo, self.revision) / self.file).exists()
 
 
 def files_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[HubFile, ...]:

@@ -86,7 +86,13 @@ def language_schema(table: BackendTable) -> Schema:
         "params": named_schema({"title": "param", **mapping_schema(language.PARAM_FIELDS)}),
         "matrix": {"type": "object", "additionalProperties": {"anyOf": [_LIST, EXPRESSION]}},
         "scales": named_schema(_scale()),
-        "models": named_schema(or_used("model", {"$ref": "#/$defs/stage_model"})),
+        "models": named_schema(
+            {
+                "if": {"type": "string"},
+                "then": {"minLength": 1, "description": language.MODEL_TEXT},
+                "else": or_used("model", {"$ref": "#/$defs/stage_model"}),
+            }
+        ),
         "environments": named_schema(
             or_used("environment", resource_entries("environment", table.environments()))
         ),

@@ -45,7 +45,8 @@ TOP_LEVEL: dict[str, str] = {
     "params": "Typed settings that `-p name=value` changes and `{{ name }}` uses.",
     "matrix": "Values of params, each combination of which is run: seeds, models, anything.",
     "scales": "Smaller versions of the experiment, by name; `--scale smoke` chooses one.",
-    "models": "Models to start from; each is a stage of kind `model`.",
+    "models": "Models to start from: `base: owner/name` of the hub, `base: ./folder`, or the "
+    "settings of a stage of kind `model`.",
     "backends": "Python files and packages beside the spec that hold backends of its own; "
     "`--allow-code` lets them run.",
     "environments": "Environments that agents act in.",
@@ -62,6 +63,11 @@ TOP_LEVEL: dict[str, str] = {
     "by. No result and no key depends on it.",
     "discrepancies": "Where paper and code disagree, and which side this spec takes.",
 }
+
+MODEL_TEXT = (
+    "A repository of the Hugging Face hub, `owner/name`, or a folder: short for `{repo: ...}` or "
+    "`{path: ...}`. A folder of that name beside the spec comes first."
+)
 
 USE_KEYS: dict[str, str] = {
     "use": "A template: `dpo` of those that ship with agentc, or `./mine.yaml` beside the spec.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 
 from agentc.backend_api import BackendTable, StageBackend
@@ -10,7 +9,6 @@ from agentc.diagnostics.other_tools import advice_for_kind
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
-from agentc.kinds.field import HUB_ID
 from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described
@@ -22,7 +20,9 @@ def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> Sta
     kind = kind_named(MODEL_KIND)
     assert kind is not None
     place = Place(f"models.{name.text}", f"model `{name.text}`")
-    expected = "a mapping with `repo` and `revision`, with `path`, or with another `backend`"
+    expected = (
+        "a repository of the hub or a folder, or a mapping with `repo`, `path` or another `backend`"
+    )
     mapping = as_mapping(node, place, sink, expected, _as_model(name, node))
     if mapping is None:
         return StageDecl(name=name, kind=None, span=name.span)
@@ -30,15 +30,12 @@ def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> Sta
 
 
 def _as_model(name: Scalar, node: Node) -> str | None:
-    """What to write where a model is a text: a repository of the hub, or a directory."""
-    if not isinstance(node, Scalar) or not node.text.strip():
+    """What to write where a model is an expression: whether it gives a repository or a folder is
+    not known here."""
+    if not isinstance(node, Scalar) or "{{" not in node.text:
         return None
-    written = node.text.strip()
-    if not re.match(HUB_ID, written) or "/" not in written:
-        return f"write `{name.text}: {{path: {written}}}` for a directory"
     return (
-        f"write `{name.text}: {{repo: {written}, revision: main}}`, which the first run pins to a "
-        f"commit; for a directory write `{name.text}: {{path: {written}}}`"
+        f'write `{name.text}: {{repo: "{node.text}"}}`, or `{{path: "{node.text}"}}` for a folder'
     )
 
 

@@ -150,10 +150,12 @@ class OutsideError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """`directory` is the spec's folder, where relative paths start."""
+    """`directory` is the spec's folder, where relative paths start. `model_folders` are those of
+    the user's configuration, where paths of models start that lead nowhere from the spec."""
 
     directory: Path
     allowed: tuple[Path, ...] = ()
+    model_folders: tuple[Path, ...] = ()
 
     def find(self, written: str) -> Path:
         """Where a path of the spec leads. Raises OutsideError, also for what is no path."""
@@ -165,10 +167,19 @@ class Boundary:
             raise OutsideError(written, Path(written)) from None
         return path
 
+    def find_model(self, written: str) -> Path:
+        """Where the path of a model leads: from the spec, or from the first model folder that has
+        it. Raises OutsideError."""
+        if not os.path.isabs(written) and not written.startswith((".", "~")):  # noqa: PTH117
+            for folder in (self.directory, *self.model_folders):
+                if is_directory(folder / written) and self.holds(folder / written):
+                    return folder / written
+        return self.find(written)
+
     def holds(self, path: Path) -> bool:
         """Whether a path lies inside, with links followed."""
         real = path.resolve()
-        roots = (self.directory, *self.allowed)
+        roots = (self.directory, *self.allowed, *self.model_folders)
         return any(real.is_relative_to(root.resolve()) for root in roots)
 
 

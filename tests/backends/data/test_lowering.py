@@ -60,7 +60,7 @@ HUB = f"backend: hf; repo: some/data; revision: {'0123456789' * 4}; file: a/b.js
         (f"{PATH}; repo: some/data", "AGC602", "`repo` has no effect"),
         (HUB.replace("a/b.json", "../b.json"), "AGC603", "is no path inside of a repository"),
         (HUB.replace("a/b.json", "/b.json"), "AGC603", "is no path inside of a repository"),
-        (HUB.replace("0123456789" * 4, "main"), "AGC210", "revision"),
+        (HUB.replace("0123456789" * 4, "-main"), "AGC210", "revision"),
     ],
 )
 def test_what_cannot_be_had_is_refused(

@@ -18,6 +18,9 @@ class Context:
     def digest_of(self, path: str) -> str | None:
         return "d" * 64 if path == "models/here" else None
 
+    def model_folder(self, path: str) -> tuple[str, str | None]:
+        return path, self.digest_of(path)
+
     def pinned_revision(self, repo: str, revision: str) -> str | None:
         return {"main": "b" * 40}.get(revision, revision if len(revision) == 40 else None)
 

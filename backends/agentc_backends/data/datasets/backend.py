@@ -12,6 +12,7 @@ from agentc.kinds.artifacts import PREFERENCE_PAIRS, SFT_DATASET
 from agentc.kinds.field import Json
 from agentc.kinds.models import LayoutName, RecordReading
 from agentc.program.settings import settings_from
+from agentc_backends.data.hub_revisions import pinned_commit
 from agentc_backends.software import LIGHT, TORCH
 
 _VERSION = 2
@@ -72,7 +73,7 @@ def _expected(view: StageView, place: Path, reading: Mapping[str, Any]) -> dict[
 def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     for name, example in (
         ("repo", "<owner>/<name> of a data set repository"),
-        ("revision", "the 40 hex digits of a commit"),
+        ("revision", "main, which the first run pins to a commit"),
         ("file", "the path of a JSON or JSONL file in the repository"),
     ):
         if not view.is_set(name):
@@ -84,9 +85,13 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             f"{file} is no path inside of a repository",
             fix="write it as the hub shows it, such as data/train.jsonl",
         )
+    repo, revision = view.get("repo"), view.get("revision")
+    commit = None
+    if isinstance(repo, str) and isinstance(revision, str):
+        commit = pinned_commit(view, context, f"datasets/{repo}", revision)
     config: dict[str, Json] = {
-        "repo": view.get("repo"),
-        "revision": view.get("revision"),
+        "repo": repo,
+        "revision": commit,
         "file": file,
         **_reading(view),
     }
@@ -95,6 +100,7 @@ def _lower_hf(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         _draft("hf", TORCH, view, config),
         contract={"network": True},
         local=True,
+        extra_identity={} if commit == revision else {"commit": commit},
         secrets={} if token is None else {"HF_TOKEN": token},
     )
     return (draft,)

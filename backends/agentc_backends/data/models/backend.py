@@ -80,7 +80,7 @@ def _lower_path(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         view.refusals.append(REMOTE_CODE)
     draft = from_directory(draft, context)
     # Part of the key only where they exist: without them the artifact is what it always was.
-    path = view.get("path")
+    path = draft.config["path"]
     if isinstance(path, str) and context.local_file(f"{path}/{SCORED_FILE}") is not None:
         draft = replace(draft, extra_identity={**draft.extra_identity, "scored_rows": True})
     return (draft,)

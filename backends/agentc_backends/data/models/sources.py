@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from agentc.backend_api import JobDraft, LowerContext, Refusal, StageView
 from agentc.kinds.field import Json
+from agentc_backends.data.hub_revisions import pinned_commit
 
 _REVISIONS = (
     "`revision: main`, which the first run pins to a commit; another branch, a tag or the 40 hex "
@@ -45,13 +46,7 @@ def _hub_source(
     repo, revision = view.get("repo"), view.get("revision")
     commit = None
     if isinstance(repo, str) and isinstance(revision, str):
-        commit = context.pinned_revision(repo, revision)
-        if commit is None:
-            view.refuse(
-                "revision",
-                f"`{revision}` is a branch or a tag, and no lock pins it to a commit",
-                fix="run `agentc lock` on the spec, or give the 40 hex digits of a commit",
-            )
+        commit = pinned_commit(view, context, repo, revision)
     # A branch says nothing about content; what it is pinned to does.
     pinned: dict[str, Json] = {} if commit == revision else {"commit": commit}
     return {"repo": repo, "revision": commit}, pinned
@@ -63,15 +58,15 @@ def _directory_source(
     """Config and extra identity of a directory, which is no object of the store, so that its
     content has to enter the key."""
     path, digest = view.get("path"), None
+    place: Json = path
     if not isinstance(path, str):
         view.refuse(
             "path",
             f"{backend} needs `path`",
-            fix="set path: <a model directory>; for a model of the Hugging Face hub set `repo` and "
-            "`revision`",
+            fix="set path: <a model directory>; for a model of the Hugging Face hub set `repo`",
         )
     else:
-        digest = context.digest_of(path)
+        place, digest = context.model_folder(path)
         if digest is None:
             # What a directory lacks is said by the rule of model directories.
             view.refuse(
@@ -79,7 +74,7 @@ def _directory_source(
                 f"there is no directory {path} whose files can all be read",
                 fix="give a directory in Hugging Face layout, relative to the spec or absolute",
             )
-    return {"path": path, "digest": digest}, {"files": digest}
+    return {"path": place, "digest": digest}, {"files": digest}
 
 
 REMOTE_CODE = Refusal(

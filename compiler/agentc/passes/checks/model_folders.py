@@ -60,7 +60,7 @@ def _path(stage: Stage) -> str | None:
 
 def _read(path: str, needs: Needs, boundary: Boundary) -> LocalModel | None:
     try:
-        place = boundary.find(path)
+        place = boundary.find_model(path)
     except OutsideError:
         return None
     marks = _marks(place, boundary)

@@ -57,9 +57,11 @@ class ModuleContext(ModuleLeases):
         return tuple(claim.record() for claim in self._module.claims)
 
     def digest_of(self, path: str) -> str | None:
+        return self._digest_at(path, self._boundary.find(path))
+
+    def _digest_at(self, path: str, place: Path) -> str | None:
         known = self._references.files
         if path not in known:
-            place = self._boundary.find(path)
             try:
                 digest = content_digest(place, self._boundary.holds)
             except OutsideLinkError as link:
@@ -72,6 +74,12 @@ class ModuleContext(ModuleLeases):
     def local_file(self, path: str) -> Path | None:
         place = self._boundary.find(path)
         return place if self.digest_of(path) is not None and place.is_file() else None
+
+    def model_folder(self, path: str) -> tuple[str, str | None]:
+        """Where a job finds the model at a path, and the digest of its content."""
+        place = self._boundary.find_model(path)
+        is_elsewhere = place not in (self._boundary.directory / path, Path(path).expanduser())
+        return str(place) if is_elsewhere else path, self._digest_at(path, place)
 
     def is_directory(self, path: str) -> bool:
         return self._boundary.find(path).is_dir()

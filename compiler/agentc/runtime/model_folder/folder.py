@@ -123,7 +123,10 @@ def read_model_folder(directory: Path, shown: str, needs: Needs = LANGUAGE_MODEL
         return ModelFolder((FolderFault(f"{shown} cannot be read: {reason.lower()}", _CHOOSE),))
 
 
-_CHOOSE = "give a directory in Hugging Face layout, relative to the spec or absolute"
+_CHOOSE = (
+    "give a directory in Hugging Face layout, relative to the spec or absolute, or below one of "
+    "`model_folders` in ~/.config/agentc/config.toml"
+)
 
 
 def _no_directory(directory: Path, shown: str) -> FolderFault:
@@ -133,7 +136,7 @@ def _no_directory(directory: Path, shown: str) -> FolderFault:
             return FolderFault(
                 message,
                 "did you mean `repo`? For a repository of the Hugging Face hub write "
-                f"`{{repo: {shown}, revision: main}}`",
+                f"`{{repo: {shown}}}`",
             )
         return FolderFault(message, _CHOOSE)
     if shown.lower().endswith(GGUF):
