@@ -251,3 +251,22 @@ def test_what_one_scale_uses_is_unused_at_no_other(
             kept = [] if every or scale else ["AGC411"] * (code == "AGC411")
             assert found(text, scale, every=every) == kept
     assert found(text.replace(*neither)) == [code]
+
+
+def test_an_axis_declares_its_param(tmp_path: Path) -> None:
+    matrix = "matrix: {seed: [0, 1], rate: [0.1, 1]}\n"
+    declared = "params: {seed: {type: int, default: 0}, rate: {type: float, default: 0.1}}\n"
+    keys = []
+    for params in ("", declared):
+        spec = (
+            SPEC.partition("params:")[0] + params + "environments:" + SPEC.split("environments:")[1]
+        )
+        spec = spec.replace('"{{ width }}"', "64").replace('"{{ rounds }}"', "2")
+        spec = spec.replace("global_batch: 2,", 'global_batch: 2, weight_decay: "{{ rate }}",')
+        (tmp_path / "spec.yaml").write_text(spec + matrix)
+        compiled = compile_spec(tmp_path / "spec.yaml", {"rate": "1"}, load_backends())
+        assert compiled.diagnostics == ()
+        assert compiled.plan is not None
+        keys.append({job.id: job.key for job in compiled.plan.jobs})
+    assert keys[0] == keys[1]
+    assert "sft@seed=1" in keys[0]

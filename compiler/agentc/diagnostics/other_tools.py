@@ -200,7 +200,7 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
     ),
     "seeds": (
         _Advice(
-            "declare `seed` under `params:`, write `matrix: {seed: [0, 1]}` for the sweep, and "
+            "write `matrix: {seed: [0, 1]}`, and "
             '`seed: "{{ seed }}"` in stages or `defaults:`',
             ("matrix",),
         ),

@@ -79,8 +79,10 @@ def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
 
 
 def nearest_first(written: str, names: Iterable[str]) -> list[str]:
-    """The names, in their order, but first those that share a part with what was written: what
-    somebody looks for in a list is likely to be called alike."""
+    """The names, in their order, but first those that may be meant, then those that share a part
+    with what was written: what somebody looks for in a list is likely to be called alike."""
+    listed_names = list(names)
+    meant = suggestions(written, listed_names)
     word = folded(written)
     parts = {part for part in word.split("_") if len(part) > 2}
 
@@ -90,7 +92,8 @@ def nearest_first(written: str, names: Iterable[str]) -> list[str]:
         alike = len(word) > limit and distance(word, name.lower(), limit) <= limit
         return not (alike or parts & set(name.lower().split("_")))
 
-    return sorted(names, key=apart)
+    rest = sorted((name for name in listed_names if name not in meant), key=apart)
+    return [*meant, *rest]
 
 
 def distance(left: str, right: str, limit: int) -> int:

@@ -129,7 +129,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "max_rounds": ("max_turns",),
     "max_steps": ("max_turns",),
     "max_iterations": ("max_turns",),
-    "env": ("environment",),
+    "env": ("environment", "environments"),
     "envs": ("environments",),
     # Models and servers.
     "policy": ("model",),
@@ -258,6 +258,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "reward_model": ("critic",),
     "rm": ("critic",),
     "value_model": ("critic",),
+    "script": ("run",),
     "python": ("script",),
     "shell": ("script",),
     "command": ("script",),

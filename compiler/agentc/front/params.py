@@ -275,7 +275,7 @@ def _is_param(key: Scalar, spec: Spec, sink: Sink) -> bool:
             "AGC433",
             f"`matrix` sweeps over `{key.text}`, which is no param",
             key.span,
-            expected=f"one of {listed(names)}",
+            expected=f"one of {listed(names)}" if spec.params else None,
             fix=did_you_mean(key.text, names) or f"declare `{key.text}` under `params:`",
         )
     return False

@@ -26,6 +26,7 @@ from agentc.front.params import chosen_params, evaluate_params, expand_matrix
 from agentc.front.resolve_names import ENOUGH_STAGES, resolve_names, warn_unused
 from agentc.front.resolve_search import resolve_search
 from agentc.front.stage_values import BoundValues
+from agentc.front.swept_params import with_swept_params
 from agentc.ir.module import Module
 from agentc.ir.search import Ends
 from agentc.kinds.field import Json
@@ -119,7 +120,7 @@ def choose_scale(reading: Reading, context: FrontContext) -> Reading:
 def read_syntax(reading: Reading, context: FrontContext) -> Reading:
     """The tree becomes declarations; what has no place in the language is reported."""
     spec = replace(
-        structure(reading.tree, reading.source, context.table, context.sink),
+        with_swept_params(structure(reading.tree, reading.source, context.table, context.sink)),
         scales=scale_names(reading.tree),
         templates=tuple(context.library.files.values()),
     )

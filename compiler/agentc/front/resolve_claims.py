@@ -87,7 +87,7 @@ def _claim(name: str, entry: Entry, spec: Spec, reading: ClaimReading) -> Claim 
     tolerance = values.get("tolerance")
     return Claim(
         name=name,
-        what=str(values["what"]),
+        what=_text(values.get("what")) or name,
         table=_text(values.get("table")),
         stage=stage,
         metric=metric,

@@ -207,7 +207,8 @@ DISCREPANCY_FIELDS: tuple[Field, ...] = (
 )
 
 CLAIM_FIELDS: tuple[Field, ...] = (
-    string("what", "What the number is of: method, model, test set.", REQUIRED),
+    string("what", "What the number is of: method, model, test set; null: the claim's name.",
+           nullable=True),
     string("table", "Where the paper prints it: `Table 2, row ETO`.", nullable=True),
     string("stage", "The evaluate stage that measures it (a revise stage for `revision_length` and "
            "`revised`, a run of RL for `trajectories_to`); `eto.evaluate` is the last round's.",

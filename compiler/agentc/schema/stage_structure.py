@@ -8,10 +8,11 @@ from agentc.backend_api import BackendTable, StageBackend
 from agentc.diagnostics.other_tools import advice_for_kind
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
+from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.schema import language
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
-from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described, text_of
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
 
 
@@ -24,7 +25,7 @@ def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> Sta
         "a repository of the hub or a folder, or a mapping with `repo`, `path` or another `backend`"
     )
     mapping = as_mapping(node, place, sink, expected, _as_model(name, node))
-    if mapping is None:
+    if mapping is None or _reports_hub_model(name, mapping, sink, table):
         return StageDecl(name=name, kind=None, span=name.span)
     return _read(name, kind, mapping, language.MODEL_KEYS, place, sink, table)
 
@@ -37,6 +38,28 @@ def _as_model(name: Scalar, node: Node) -> str | None:
     return (
         f'write `{name.text}: {{repo: "{node.text}"}}`, or `{{path: "{node.text}"}}` for a folder'
     )
+
+
+def _reports_hub_model(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> bool:
+    """Whether a model is written as other tools do, `{backend: huggingface, name: owner/name}`:
+    one error for both words."""
+    backend = mapping.find("backend")
+    written = text_of(backend.value) if backend is not None else None
+    if backend is None or written is None or "hf" not in synonyms(written):
+        return False
+    for entry in mapping.entries:
+        repo = text_of(entry.value)
+        if repo and entry.key.text != "repo" and "repo" in synonyms(entry.key.text):
+            possible = [each.id for each in table.stage_backends(MODEL_KIND)]
+            sink.error(
+                "AGC601",
+                f"no backend `{written}` for kind {MODEL_KIND}, and no key `{entry.key.text}`",
+                backend.value.span,
+                expected=f"one of {listed(possible)}",
+                fix=f"write `{name.text}: {repo}`, or `{{backend: hf, repo: {repo}}}`",
+            )
+            return True
+    return False
 
 
 def read_stage_or_repeat(
@@ -260,7 +283,9 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
     outer = read_keys(mapping, language.REPEAT_KEYS, place, sink, outline=True)
     entry = outer.get("repeat")
     expected = "a mapping with `n`, `carry` and `stages`"
-    inner = None if entry is None else as_mapping(entry.value, place, sink, expected)
+    inner = (
+        None if entry is None else as_mapping(entry.value, place, sink, expected, _rounds(entry))
+    )
     if inner is None:
         return nothing
     needed = ("n", "stages")
@@ -304,6 +329,17 @@ def _repeat(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> 
         span=name.span,
         until=_value(keys, "until"),
         broken=inner.partial or not whole or not stages or (body is not None and body.partial),
+    )
+
+
+def _rounds(entry: Entry) -> str | None:
+    """Help for a number of rounds in the place of what they are."""
+    count = entry.value.text if isinstance(entry.value, Scalar) else ""
+    if not count.isdigit():
+        return None
+    return (
+        f"write `repeat: {{n: {count}, stages: {{...}}}}`, with the stages of a round in it, and "
+        "`carry: {NAME: {from: STAGE, next: STAGE}}` for what a round hands to the next one"
     )
 
 

@@ -159,7 +159,7 @@ EMPTY = (
     _slip("stage_null", "a stage is empty", "  untrained: {kind: evaluate, policy: base, split: test}", "  untrained:", "untrained", "kind"),
     _slip("environment_null", "an environment is empty", "    backend: textcraft\n    max_depth: 2\n", "", "craft", "backend"),
     _slip("environment_text", "an environment is a text", "  craft:\n    backend: textcraft\n    max_depth: 2\n", "  craft: textcraft\n", "craft", "backend"),
-    _slip("model_text", "a model is a text", CUT_MODELS, "models:\n  base: meta-llama/Llama-2-7b-hf\n", "base", "backend"),
+    _slip("model_expression", "a model is an expression", CUT_MODELS, 'models:\n  base: "{{ rate }}"\n', "base", 'write `base: {repo: "{{ rate }}"}`'),
     _slip("name_null", "the name is empty", "name: demo", "name:", "name"),
     _slip("name_empty_text", "the name is an empty text", "name: demo", 'name: ""', "name", "empty"),
     _slip("description_list", "the description is a list", "description: A small experiment.", "description: [small]", "description"),
@@ -303,7 +303,7 @@ MEANING = (
 )  # fmt: skip
 
 HABITS = (
-    _slip("hub_id_as_model", "a hub id where a stage is named", "    kind: sft\n    model: base", "    kind: sft\n    model: Qwen/Qwen2.5-0.5B-Instruct", "models", "repo"),
+    _slip("hub_id_as_model", "a hub id where a stage is named", "    kind: sft\n    model: base", "    kind: sft\n    model: Qwen/Qwen2.5-0.5B-Instruct", "models: {base: Qwen/Qwen2.5-0.5B-Instruct}"),
     _slip("file_as_data", "a file where a stage is named", "data: expert\n", "data: data/train.jsonl\n", "dataset", "path"),
     _slip("seeds_in_defaults", "several seeds for one", '  seed: "{{ seed }}"', "  seed: [0, 1, 2]", "matrix"),
     _slip("list_of_rates", "a list to sweep over", 'lr: "{{ rate }}"', "lr: [1e-5, 2e-5]", "matrix"),
@@ -350,6 +350,12 @@ AUDIT = (
     _slip("list_in_group_in_round", "the same in a group", "          policy: policy\n          split: train", "          policy: policy\n          decode: {temperature: [0.5, 1.0]}\n          split: train", "per_round", "[0.5, 1.0]"),
     _slip("backend_gym", "another name of a backend", "backend: textcraft", "backend: gym", "did you mean `gymnasium`", "env.webshop"),
     _slip("loss_type", "another name of the loss", "beta: 0.1", "beta: 0.1\n          loss_type: ipo", "`loss`", "`hinge`", "`ipo`"),
+    _slip("model_name_or_folder", "a name without an owner", CUT_MODELS, "models:\n  base: Qwen2.5-0.5B\n", "no readable directory Qwen2.5-0.5B", "repo"),
+    _slip("huggingface_and_name", "two words of other tools for a model", CUT_MODELS, "models:\n  base: {backend: huggingface, name: Qwen/Qwen2.5-0.5B}\n", "write `base: Qwen/Qwen2.5-0.5B`"),
+    _slip("path_of_hub_name", "a hub's name for a path", CUT_MODELS, "models:\n  base: {path: Qwen/Qwen2.5-0.5B}\n", "did you mean `repo`"),
+    _slip("env_section", "another name of a section", "environments:\n", "env:\n", "did you mean `environments`"),
+    _slip("repeat_number", "a number of rounds for what they are", "    repeat:\n      n: 2\n      carry:\n        policy: {from: sft, next: dpo}\n      stages:\n        explore:", "    repeat: 2\n    stages:\n        explore:", "write `repeat: {n: 2, stages: {...}}`", most=2),
+    _slip("kind_pairs", "a kind in the plural", "kind: pair\n", "kind: pairs\n", "one of `pair`, ", "did you mean `pair`"),
     _slip("wrong_split", "a split that the environment lacks", "    policy: eto.dpo\n    split: test", "    policy: eto.dpo\n    split: valid", "`valid`", "did you mean `validation`"),
 )  # fmt: skip
 

@@ -138,7 +138,8 @@ def _no_directory(directory: Path, shown: str) -> FolderFault:
                 "did you mean `repo`? For a repository of the Hugging Face hub write "
                 f"`{{repo: {shown}}}`",
             )
-        return FolderFault(message, _CHOOSE)
+        other = "" if "/" in shown else "; a repository of the hub is written `owner/name`"
+        return FolderFault(message, _CHOOSE + other)
     if shown.lower().endswith(GGUF):
         return gguf_fault(f"{shown} is a file")
     if shown.lower().endswith(".safetensors"):
