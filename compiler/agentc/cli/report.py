@@ -1,6 +1,6 @@
 """`agentc report [NAME|SPEC]`: where the report of the last run is; of an unfinished run, a report
-over what the store has so far; with `--table`, one table of it. `agentc claims`: what the paper
-says, what was measured, and each verdict."""
+over what the store has so far; of several runs, a page of all side by side; with `--table`, one
+table of it. `agentc claims`: what the paper says, what was measured, and each verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from agentc.store.paths import RunFolder
 from agentc.text import terminal_width
 
 if TYPE_CHECKING:
-    from agentc.plan.work import Document
+    from agentc.plan.work import Document, Work
+    from agentc.store.run_history import KnownRun
 
 
 _REPORT_HELP = "print the path of a run's report; render a partial one while the run is unfinished"
@@ -37,6 +38,12 @@ _REPORT_HELP = "print the path of a run's report; render a partial one while the
 def _configure_report(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     add_run_choice(parser)
+    parser.add_argument(
+        "others",
+        nargs="*",
+        metavar="NAME|SPEC",
+        help="more runs: one page with all of them side by side",
+    )
     add_store_argument(parser)
     parser.add_argument("--open", action="store_true", help="open it in the web browser, too")
     parser.add_argument(
@@ -51,47 +58,69 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
 def _report(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
     rendered, 5 there is nothing to report on."""
-    from agentc.kinds import REPORT_KIND
+    from agentc.cli.report_runs import SameRunError
     from agentc.plan.work import find_work, read_plan
     from agentc.store.paths import readable_store
 
     layout = readable_store(arguments.store)
-    run = choose_run(layout, arguments.name, arguments)
-    name, folder = run.label, run.folder
-    work = find_work(read_plan(folder.last_plan), layout)
-    job = next((job for job in work.needed if job["kind"] == REPORT_KIND), None)
-    if job is None:
-        return _fail(
-            f"the plan of {name} has no report: no backend for reports is installed", EXIT_NOT_FOUND
-        )
-    page = layout.data(f"{job['kind']}/{job['key']}") / REPORT_PAGE
-    if not page.is_file():
-        published = [j for j in work.present if j is not job]
-        if not published:
-            return _fail(
-                f"no job of {name} has a result yet; `agentc status {name}` shows them",
-                EXIT_NOT_FOUND,
-            )
-        try:
-            page = _render_partial(job, work.needed, layout, folder)
-        except (_RenderError, OSError) as error:
-            return _fail(f"the report of {name} could not be rendered: {error}", EXIT_FAILED)
-        print(
-            f"agentc: {name} is not finished: {len(published)} of {len(work.needed)} jobs are in "
-            "this report",
-            file=sys.stderr,
-        )
+    try:
+        if arguments.others:
+            from agentc.cli.report_runs import compared_page
+
+            if arguments.tables or arguments.table is not None:
+                return _fail("tables are those of one run: name one", EXIT_NOT_FOUND)
+            names = (arguments.name, *arguments.others)
+            return _show(compared_page(names, arguments, layout, _page_of), arguments)
+        run = choose_run(layout, arguments.name, arguments)
+        work = find_work(read_plan(run.folder.last_plan), layout)
+        page = _page_of(run, work, layout)
+    except (_RenderError, SameRunError) as error:
+        return _fail(str(error), error.exit_code)
     if arguments.tables or arguments.table is not None:
-        return _show_tables(page.with_name(TABLES_FILE), name, arguments)
+        return _show_tables(page.with_name(TABLES_FILE), run.label, arguments)
     from agentc.run.report_page import shown_report
 
-    page = shown_report(page, work)
+    return _show(shown_report(page, work), arguments)
+
+
+def _show(page: Path, arguments: argparse.Namespace) -> int:
     print(page)
     if arguments.open:
         import webbrowser
 
         webbrowser.open(page.as_uri())
     return 0
+
+
+def _page_of(run: KnownRun, work: Work, layout: StoreLayout) -> Path:
+    """The page of a run's report; of an unfinished run, one over what the store has. Raises
+    _RenderError."""
+    from agentc.kinds import REPORT_KIND
+
+    name, folder = run.label, run.folder
+    job = next((job for job in work.needed if job["kind"] == REPORT_KIND), None)
+    if job is None:
+        raise _RenderError(
+            f"the plan of {name} has no report: no backend for reports is installed", EXIT_NOT_FOUND
+        )
+    page = layout.data(f"{job['kind']}/{job['key']}") / REPORT_PAGE
+    if not page.is_file():
+        published = [j for j in work.present if j is not job]
+        if not published:
+            raise _RenderError(
+                f"no job of {name} has a result yet; `agentc status {name}` shows them",
+                EXIT_NOT_FOUND,
+            )
+        try:
+            page = _render_partial(job, work.needed, layout, folder)
+        except (_RenderError, OSError) as error:
+            raise _RenderError(f"the report of {name} could not be rendered: {error}") from error
+        print(
+            f"agentc: {name} is not finished: {len(published)} of {len(work.needed)} jobs are in "
+            "this report",
+            file=sys.stderr,
+        )
+    return page
 
 
 def _show_tables(file: Path, run: str, arguments: argparse.Namespace) -> int:
@@ -104,7 +133,7 @@ def _show_tables(file: Path, run: str, arguments: argparse.Namespace) -> int:
         found = {table.name: table for table in read_tables(file.read_text(encoding="utf-8"))}
     except FileNotFoundError:
         return _fail(
-            f"the report of {run} was made before reports had tables; `agentc run` makes it anew",
+            f"the report of {run} is older than tables of reports; run it again",
             EXIT_NOT_FOUND,
         )
     except (OSError, ValueError) as error:
@@ -122,7 +151,11 @@ def _show_tables(file: Path, run: str, arguments: argparse.Namespace) -> int:
 
 
 class _RenderError(Exception):
-    """The report program failed; the message holds what it said."""
+    """There is no report of a run, or its program failed; the message says why."""
+
+    def __init__(self, message: str, exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 def _render_partial(

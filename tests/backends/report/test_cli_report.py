@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,3 +59,26 @@ def test_a_broken_report_program_is_reported_with_what_it_said(
     (data / "metrics.json").unlink()
     assert main(["report"]) == 3
     assert "metrics.json" in capsys.readouterr().err
+
+
+def test_several_runs_are_one_page(
+    run_folder: Path, example_store: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unfinished ones too; each links to its own report."""
+    assert main(["report", "quickstart", "quickstart"]) == 5
+    assert "these names mean the same run: quickstart, quickstart" in capsys.readouterr().err
+    other = run_folder.with_name("quickstart@smoke")
+    shutil.copytree(run_folder, other)
+    plan = json.loads((other / "last-plan.json").read_text("utf-8"))
+    plan["experiment"] = {"scale": "smoke"}
+    (other / "last-plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    assert main(["report", "quickstart", "quickstart@smoke"]) == 0
+    page = Path(capsys.readouterr().out.strip())
+    assert page.parent == run_folder
+    text = page.read_text("utf-8")
+    assert "None: the same settings in every stage." in text
+    assert "Evaluations on textcraft/test" in text
+    links = re.findall(r'href="([^"]*)"', text)
+    assert len(links) == 2
+    assert all((page.parent / unquote(link)).is_file() for link in links)
+    assert main(["report", "quickstart", "quickstart@smoke", "--tables"]) == 5

@@ -65,4 +65,4 @@ def test_a_report_from_before_says_how_to_get_tables(
     (home / "data" / "index.html").write_text("<!doctype html>", encoding="utf-8")
     (home / "artifact.json").write_text("{}", encoding="utf-8")
     assert main(["report", "--table", "results"]) == 5
-    assert "before reports had tables; `agentc run` makes it anew" in capsys.readouterr().err
+    assert "is older than tables of reports; run it again" in capsys.readouterr().err
