@@ -1,7 +1,7 @@
 """The command line: `agentc COMMAND ...`. The module of a command is imported when it is typed.
 
-It has HELP (one line), `configure(parser)` and `execute(arguments) -> int`; one of several commands
-has them in its COMMANDS. Exit codes are those of docs/design/contracts.md, section 8.
+It has HELP (one line), `configure(parser)` and `execute(arguments) -> int`. Exit codes are those of
+docs/design/contracts.md, section 8. `other_names.py` answers what is no command.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Protocol, cast
+from typing import cast
 
 from agentc import __version__
-from agentc.cli.parser import CommandParser
+from agentc.cli.parser import CommandParser, Executable, add_command
 from agentc.collection import paused_collection
 from agentc.exit_codes import (
     EXIT_BUG,
@@ -31,53 +31,14 @@ from agentc.exit_codes import (
 from agentc.output import reaction_of, survive_readers
 from agentc.runtime.machine.output_filters import guarded_output
 
-COMMANDS = (
-    "init",
-    "import",
-    "check",
-    "plan",
-    "lock",
-    "cost",
-    "preflight",
-    "compile",
-    "bundle",
-    "run",
-    "search",
-    "runs",
-    "status",
-    "cancel",
-    "report",
-    "claims",
-    "track",
-    "why",
-    "diff",
-    "graph",
-    "provenance",
-    "push",
-    "explain",
-    "list",
-    "templates",
-    "schema",
-    "conformance",
-    "store",
-    "env",
-    "data",
-    "env-serve",
-    "export",
-    "completion",
-)
-
-_MODULES = {
-    "bundle": "compile",
-    "cancel": "runs",
-    "claims": "report",
-    "export": "env_serve",
-    "graph": "plan",
-    "list": "explain",
-    "schema": "explain",
-    "templates": "explain",
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "write a spec": ("init", "check", "explain", "lock"),
+    "inspect it": ("plan", "diff", "why", "graph"),
+    "run it": ("run", "search", "status", "cancel"),
+    "use the results": ("report", "push", "bundle", "track"),
+    "maintenance": ("store", "env", "data", "serve", "dev"),
 }
-"""Where a command is that shares the module of another one."""
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 _COLLECT_AFTER = 100_000
 """Objects made before the garbage collector looks for circles."""
@@ -85,62 +46,27 @@ _COLLECT_AFTER = 100_000
 _LISTING = frozenset({"store", "env", "data"})
 """Commands of several actions, which list what there is when none is named."""
 
-_IN_OTHER_TOOLS = {
-    ("train", "fit", "eval", "evaluate", "test", "launch", "start"): (
-        "trainings and evaluations are stages of a spec; `agentc run SPEC` runs them, "
-        "`agentc run SPEC --until STAGE` up to one"
-    ),
-    ("resume", "continue", "retry"): "`agentc run SPEC` again resumes a run",
-    ("clean", "rm", "remove", "delete", "prune", "gc"): (
-        "`agentc store gc` lists what no run refers to, `agentc store gc --delete` removes it; "
-        "`agentc env rm NAME` removes a software environment"
-    ),
-    ("logs", "log", "tail"): (
-        "the log of a job is logs/log.txt in its folder in the store, STORE/staging/KIND/KEY while "
-        "it runs or after it failed, STORE/objects/KIND/KEY once it is done; logs of its servers "
-        "are beside it. `agentc status` prints the end of the log of each failed job, "
-        "`agentc why STAGE` the key"
-    ),
-    ("ls", "ps"): (
-        "`agentc runs` lists runs, `agentc store ls` results, `agentc status` the jobs of a run"
-    ),
-    ("show", "results"): "`agentc report` has the results of a run, `agentc plan SPEC` its jobs",
-    ("serve",): "`agentc env-serve` serves an environment; model servers stand under `servers:`",
-    ("validate", "lint"): "`agentc check SPEC` checks a spec",
-    ("install", "sync"): "`agentc env sync SPEC` builds the software environments of a spec",
-    ("kill", "stop", "abort"): "`agentc cancel` ends a run",
-}
-"""Commands of other tools, and what does the same here."""
-
-_BRIEF = frozenset({"check", "plan", "cost", "compile"})
+_BRIEF = frozenset({"check", "plan"})
 
 _EPILOG = """\
-A first look:
-  agentc check specs/quickstart.yaml       is the spec right? (no job is started)
-  agentc plan specs/quickstart.yaml        what would run, what is there already, and why
-  agentc cost specs/quickstart.yaml        how long it would take, and the sources of that
-  agentc run specs/quickstart.yaml         run what is missing, then write the report
-  agentc explain dpo.beta                  what a setting is, and who reads it
-  agentc explain AGC203                    what a message means, with an example and its fix
+`agentc help COMMAND` describes a command. A first look:
+  agentc check specs/quickstart.yaml            is the spec right? (no job is started)
+  agentc plan specs/quickstart.yaml             what would run, and what the store has
+  agentc plan specs/quickstart.yaml --cost      how long it would take, with the sources
+  agentc run specs/quickstart.yaml              run what is missing, then write the report
+  agentc explain dpo.beta                       what a setting is, and who reads it
+  agentc explain AGC203                         what a message means, with an example
 
 exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed
   4 the store is damaged or unusable         5 a named thing was not found
   6 a claim with `gate: true` is not reproduced
-  7 `preflight` or `run`: something would fail         70 a bug in agentc
+  7 `run` or `plan --preflight`: something would fail    70 a bug in agentc
   129 stopped by SIGHUP   130 interrupted (Ctrl-C)
   143 stopped by SIGTERM or `agentc cancel`
 `agentc diff` answers as diff(1) does: 0 same, 1 different, 2 trouble. `agentc data fetch` and
-`agentc env` say 3 for what cannot be had or built.
+`agentc env` exit with 3 where something cannot be fetched or built.
 """
-
-
-class _Command(Protocol):
-    HELP: str
-
-    def configure(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def execute(self, arguments: argparse.Namespace) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -164,7 +90,7 @@ def _main(argv: Sequence[str] | None) -> int:
             complete(_parser_of)
             return EXIT_DONE
         arguments = _parse(words)
-        execute = cast("_Command", arguments.command).execute
+        execute = cast("Executable", arguments.command).execute
         with paused_collection() if _is_brief(words, arguments) else nullcontext():
             code = execute(arguments)
             sys.stdout.flush()
@@ -201,14 +127,14 @@ def _is_brief(words: Sequence[str], arguments: argparse.Namespace) -> bool:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
+    if not words:
+        words = ["init"]  # what there is to run: the best first screen
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed == "help" and words[0] == typed:
         words = [*(word for word in words[1:] if not word.startswith("-")), "--help"]
         typed = words[0] if len(words) > 1 else None
     if typed is not None and typed not in COMMANDS:
-        _parser_of(()).error(f"no command `{typed}`; {_hint_for(typed)}")
-    if not words:
-        words = ["--help"]
+        raise _no_command(typed)
     if words[0] == "--version":
         return _parser_of(()).parse_args(words)
     if typed in _LISTING and words[0] == typed:
@@ -221,12 +147,15 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _hint_for(typed: str) -> str:
-    """What to type in place of a command that does not exist."""
-    from agentc.diagnostics.suggest import did_you_mean
+def _no_command(typed: str) -> SystemExit:
+    """What ends agentc where there is no such command; standard error says what to type."""
+    from agentc.cli.other_names import former_command, hint_for
 
-    hint = next((text for names, text in _IN_OTHER_TOOLS.items() if typed in names), None)
-    return hint or did_you_mean(typed, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+    former = former_command(typed)
+    if former is None:
+        _parser_of(()).error(f"no command `{typed}`; {hint_for(typed, COMMANDS)}")
+    print(former, file=sys.stderr)
+    return SystemExit(EXIT_USAGE)
 
 
 def _with_action(words: Sequence[str]) -> Sequence[str]:
@@ -237,16 +166,16 @@ def _with_action(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
-def command_named(name: str) -> _Command:
+def command_named(name: str) -> Executable:
     """A command, whose module is imported."""
-    module = importlib.import_module(f"agentc.cli.{_MODULES.get(name, name).replace('-', '_')}")
-    return cast("_Command", getattr(module, "COMMANDS", {}).get(name, module))
+    return cast("Executable", importlib.import_module(f"agentc.cli.{name}"))
 
 
 def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of some of the commands, whose modules it imports."""
     parser = CommandParser(
         prog="agentc",
+        usage="agentc COMMAND ...\n       agentc help [COMMAND]",
         description="Compile an experiment of LLM-agent research from one YAML spec, and run it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -254,18 +183,25 @@ def _parser_of(names: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"agentc {__version__}")
     if not names:
         return parser
-    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
+    subparsers = parser.add_subparsers(
+        prog="agentc", metavar="COMMAND", help=argparse.SUPPRESS, required=True
+    )
+    lines = {}
     for name in names:
         command = command_named(name)
-        subparser = subparsers.add_parser(
-            name,
-            help=command.HELP,
-            description=command.HELP,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        subparser.set_defaults(command=command, parser=subparser)
-        command.configure(subparser)
+        lines[name] = command.HELP
+        add_command(subparsers, name, command)
+    if len(names) == len(COMMANDS):
+        parser.epilog = f"{_groups_text(lines)}\n{_EPILOG}"
     return parser
+
+
+def _groups_text(lines: Mapping[str, str]) -> str:
+    """The commands with their lines of help, by group."""
+    text = ""
+    for title, names in GROUPS.items():
+        text += f"{title}:\n" + "".join(f"  {name:<8} {lines[name]}\n" for name in names)
+    return text
 
 
 def _start_trouble(error: Exception) -> str | None:

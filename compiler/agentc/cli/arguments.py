@@ -186,7 +186,7 @@ def show_found(compiled: Compilation, arguments: argparse.Namespace) -> None:
 
 def same_spec(command: str, arguments: argparse.Namespace) -> str:
     """Another command for the spec that was typed, at the same scale and with the same params."""
-    words = ["agentc", command, str(arguments.spec)]
+    words = ["agentc", *command.split(), str(arguments.spec)]
     words += [] if arguments.scale is None else ["--scale", arguments.scale]
     words += [word for pair in arguments.params.items() for word in ("-p", "=".join(pair))]
     return shlex.join(words)

@@ -1,5 +1,5 @@
-"""`agentc cost SPEC`: what a run would cost, by stage and in all, and the basis of the numbers; the
-same estimate for `plan`, `preflight` and `run`."""
+"""`agentc plan --cost SPEC`: what a run would cost, by stage and in all, and the basis of the
+numbers; the same estimate for `plan`, its `--preflight`, and `run`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import (
-    add_format_argument,
-    add_spec_arguments,
-)
-from agentc.cli.parser import add_store_argument
+from agentc.cli.parser import add_jobs_argument
 from agentc.cli.spec_work import find_spec_work
-from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
+from agentc.exit_codes import EXIT_NOT_FOUND
 from agentc.text import print_wrapped, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
@@ -30,27 +26,12 @@ if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
 
 
-HELP = "estimate time, GPU-hours, tokens and disk of a run, with bands"
-
-_EPILOG = """\
-`based on` says where a stage's time comes from: `prior`, stated formulas and constants
-(docs/cost.md); `3 runs of this stage` or `3 like jobs`, the prior corrected by these finished jobs
-of the store; `its own run`, the same job's earlier time. Bands reach from the 10th to the 90th
-percentile.
-"""
+OPTIONS = ("learn_from",)
+"""Destinations of what `agentc plan` takes with --cost only."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.epilog = _EPILOG
-    add_spec_arguments(parser)
-    add_store_argument(parser)
-    add_place_arguments(parser)
-    parser.add_argument(
-        "--profile",
-        metavar="NAME|DIR",
-        help="as a run with this Snakemake profile: on a cluster, so many jobs at once as it says",
-    )
+def add_arguments(parser: argparse._ArgumentGroup) -> None:
+    """What OPTIONS names."""
     parser.add_argument(
         "--learn-from",
         action="append",
@@ -58,17 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="another store whose finished jobs count as well; may be given several times",
     )
-    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
-    parser.add_argument(
-        "--all", action="store_true", help="stages in the store too, each round and cell"
-    )
-    add_format_argument(parser)
 
 
-def execute(arguments: argparse.Namespace) -> int:
-    """0 with the table on standard output; 1 when the spec has errors; 2 for unknown hardware or
-    profile; 5 when there is no such stage, or no store to learn from."""
-
+def show_cost(arguments: argparse.Namespace) -> int:
+    """The exit code: 0 with the table on standard output; 1 when the spec has errors; 2 for unknown
+    hardware or profile; 5 when there is no such stage, or no store to learn from."""
     from agentc.backend_api import load_backends
     from agentc.cost import cost_table
     from agentc.cost.render import budget_lines, estimate_document
@@ -77,9 +52,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.runtime.store.layout import StoreLayout
     from agentc.searching.stopping import round_lines
 
-    if arguments.jobs is not None and arguments.jobs < 1:
-        print("agentc: -j takes 1 or more", file=sys.stderr)
-        return EXIT_USAGE
     for folder in arguments.learn_from:
         if not (Path(folder) / "objects").is_dir():
             print(f"agentc: there is no store at {folder}", file=sys.stderr)
@@ -116,13 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that say where an estimate is for."""
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="cores to use at once (default: all), or jobs in the queue of a cluster's profile",
-    )
+    add_jobs_argument(parser)
     parser.add_argument(
         "--on",
         metavar="WHERE",

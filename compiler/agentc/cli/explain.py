@@ -1,5 +1,5 @@
-"""`agentc explain`: a name of the spec language, a diagnostic code, or how a stage was understood.
-`agentc templates`: those that ship with agentc. `agentc schema`: the language's JSON Schema."""
+"""`agentc explain`: a name of the spec language, a diagnostic code, or how a stage was understood;
+with `--list`, the names of the language."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
-from agentc.cli.parser import Command
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.text import aligned, terminal_width
 
@@ -28,27 +27,38 @@ if TYPE_CHECKING:
     from agentc.compilation import Compilation
     from agentc.ir.module import Stage
     from agentc.kinds.field import Field, Json
-    from agentc.templates.library import Template, TemplateParam
 
 
-_EXPLAIN_HELP = "explain a kind, a setting, a backend, a metric, a code, or a stage of a spec"
+HELP = "explain a kind, a setting, a backend, a metric, a code, or a stage of a spec"
 _CODE = re.compile(r"(?i)(?:AGC)?(\d+)")
 
 
-def _configure_explain(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    from agentc.reference.topics import LISTS
+
     parser.add_argument(
         "name",
+        nargs="?",
         metavar="NAME|CODE|STAGE",
         help="dpo, dpo.beta, textcraft, trl.sft, pass_at, AGC602; with SPEC also a stage",
     )
     add_spec_arguments(parser, optional=True)
+    parser.add_argument(
+        "--list", choices=LISTS, metavar="WHAT", help=f"instead: list {', '.join(LISTS)}"
+    )
     add_format_argument(parser, "json: an object for each stage, name or code, one a line")
 
 
-def _explain(arguments: argparse.Namespace) -> int:
-    """0; 1 when the spec has no such thing because it has errors; 2 for a spec without a stage; 5
-    for an unknown name."""
+def execute(arguments: argparse.Namespace) -> int:
+    """0; 1 when the spec has no such thing because it has errors; 2 for a spec without a stage, or
+    nothing to explain; 5 for an unknown name."""
+    if arguments.list is not None:
+        if arguments.name is not None or arguments.params or arguments.scale is not None:
+            arguments.parser.error("--list takes neither a name nor a spec")
+        return _list_names(arguments)
+    if arguments.name is None:
+        arguments.parser.error("name what to explain (dpo, dpo.beta, AGC602), or --list kinds")
     if arguments.spec is not None and names_spec(arguments.name):
         # `agentc why` takes the spec first: nobody should have to remember which is which.
         arguments.name, arguments.spec = str(arguments.spec), Path(arguments.name)
@@ -228,167 +238,17 @@ def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json
         yield path, view.get(path), note
 
 
-_LIST_HELP = "list kinds of stages, backends, environments, servers, metrics or types of artifacts"
-
-
-def _configure_list(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    from agentc.reference.topics import LISTS
-
-    parser.add_argument("what", choices=LISTS)
-    add_format_argument(parser, "json: an object for each, one a line")
-
-
 def _list_names(arguments: argparse.Namespace) -> int:
     """0."""
     from agentc.backend_api import load_backends
+    from agentc.cli.templates import first_sentence
     from agentc.reference.topics import rows
 
-    found = rows(arguments.what, load_backends())
+    found = rows(arguments.list, load_backends())
     if arguments.format == "json":
         for name, doc in found:
             print(json.dumps({"name": name, "doc": doc}, ensure_ascii=False))
         return 0
-    print("\n".join(aligned([(name, _sentence(doc)) for name, doc in found])))
+    print("\n".join(aligned([(name, first_sentence(doc)) for name, doc in found])))
     print(f"`agentc explain NAME` says more of one, such as {found[0][0]}")
     return 0
-
-
-_TEMPLATES_HELP = "list the templates that specs can `use:`, or show one with its parameters"
-
-
-def _configure_templates(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    actions.add_parser("ls", help="every template that ships with agentc (default)")
-    show = actions.add_parser("show", help="what one makes, its parameters, and its text")
-    show.add_argument("name", metavar="NAME", help="such as eto/rounds, or a file as ./mine.yaml")
-
-
-def _templates(arguments: argparse.Namespace) -> int:
-    """0; 1 when the template is broken, 5 when there is none of that name."""
-    if arguments.action == "show":
-        return _show(arguments.name)
-    return _list()
-
-
-def _list() -> int:
-    from agentc.templates.library import shipped_names
-
-    found = [(name, _read(name)) for name in shipped_names()]
-    rows = [(name, each.makes, _sentence(each.doc)) for name, each in found if each]
-    print("\n".join(aligned(rows)))
-    return 0
-
-
-def _show(name: str) -> int:
-    from agentc.templates.library import shipped_names
-
-    if not name.startswith(".") and name not in shipped_names():
-        from agentc.diagnostics.suggest import did_you_mean
-
-        hint = did_you_mean(name, shipped_names()) or "`agentc templates` lists them"
-        print(f"agentc: there is no template `{name}`; {hint}", file=sys.stderr)
-        return EXIT_NOT_FOUND
-    template = _read(name)
-    if template is None:
-        return EXIT_SPEC
-    print(f"{template.name}: makes a {template.makes}\n\n{template.doc}\n")
-    if template.params:
-        print("parameters (`with:`)")
-        rows = [_param_row(param) for param in template.params.values()]
-        print("\n".join(aligned(rows, indent="  ")) + "\n")
-    print(template.source.text.rstrip())
-    return 0
-
-
-def _read(name: str) -> Template | None:
-    """The template, or None with what is wrong on standard error."""
-    from pathlib import Path
-
-    from agentc.cli.arguments import show_diagnostics
-    from agentc.diagnostics import Sink
-    from agentc.diagnostics.diagnostic import Source, Span
-    from agentc.source.tree import Scalar
-    from agentc.templates.library import TemplateLibrary
-
-    sink = Sink()
-    typed = Source("the command line", name)
-    at = Scalar(name, False, Span(typed, 1, 1, 1, len(name) + 1))
-    template = TemplateLibrary(Path(), sink).find(at)
-    show_diagnostics(sink.sorted())
-    return None if sink.has_errors else template
-
-
-def _param_row(param: TemplateParam) -> tuple[str, str, str, str]:
-    from agentc.schema.coerce import as_json
-
-    given = "required"
-    if param.default is not None:
-        given = f"default {json.dumps(as_json(param.default), ensure_ascii=False)}"
-    return (param.name, str(param.rules.get("type", "value")), given, param.doc or "")
-
-
-def _sentence(text: str) -> str:
-    first = text.split(". ")[0].rstrip(".")
-    return first if len(first) <= 100 else first[:97] + "..."
-
-
-_SCHEMA_HELP = "print the JSON Schema of the spec language, for completion in editors"
-
-
-def _configure_schema(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--kind", metavar="KIND", help="only the stages of one kind")
-    which.add_argument("--backend", metavar="ID", help="only the settings of one backend's own")
-    which.add_argument(
-        "--draft-07", action="store_true", help="the whole in draft-07, as SchemaStore asks for it"
-    )
-    parser.epilog = (
-        "For completion in an editor: `agentc schema > agentc.schema.json`, and at the top of a\n"
-        "spec `# yaml-language-server: $schema=agentc.schema.json`. docs/editors.md says more."
-    )
-
-
-def _schema(arguments: argparse.Namespace) -> int:
-    """0, or 5 when the kind or backend does not exist."""
-    from agentc.backend_api import StageBackend, entry_fields, load_backends
-    from agentc.diagnostics.suggest import did_you_mean, listed
-    from agentc.kinds import KINDS, kind_named
-    from agentc.published.json_schema import fields_schema, kind_schema, language_schema
-
-    table = load_backends()
-    if arguments.kind is not None:
-        kind = kind_named(arguments.kind)
-        if kind is None:
-            names = [each.name for each in KINDS]
-            hint = did_you_mean(arguments.kind, names) or f"kinds: {listed(names, 40)}"
-            print(f"agentc: no stage kind `{arguments.kind}`; {hint}", file=sys.stderr)
-            return EXIT_NOT_FOUND
-        schema = kind_schema(kind, table)
-    elif arguments.backend is not None:
-        backend = table.backends.get(arguments.backend)
-        if backend is None:
-            ids = sorted(table.backends)
-            hint = did_you_mean(arguments.backend, ids) or f"backends: {listed(ids, 40)}"
-            print(f"agentc: no backend `{arguments.backend}`; {hint}", file=sys.stderr)
-            return EXIT_NOT_FOUND
-        own = backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
-        schema = fields_schema(f"settings of {backend.id}", own)
-    else:
-        schema = language_schema(table)
-        if arguments.draft_07:
-            from agentc.published.older_dialect import in_draft_07
-
-            schema = in_draft_07(schema)
-    print(json.dumps(schema, indent=2, ensure_ascii=False))
-    return 0
-
-
-COMMANDS = {
-    "explain": Command(_EXPLAIN_HELP, _configure_explain, _explain),
-    "list": Command(_LIST_HELP, _configure_list, _list_names),
-    "templates": Command(_TEMPLATES_HELP, _configure_templates, _templates),
-    "schema": Command(_SCHEMA_HELP, _configure_schema, _schema),
-}

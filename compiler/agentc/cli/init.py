@@ -1,5 +1,6 @@
 """`agentc init [--from NAME] [FILE]`: a new spec, based on one that ships with agentc; what each of
-those needs (GPUs, downloads, minutes here) is read from its compiled plan."""
+those needs (GPUs, downloads, minutes here) is read from its compiled plan. Other origins: templates
+and the configurations of ArCHer's released code."""
 
 from __future__ import annotations
 
@@ -22,20 +23,42 @@ if TYPE_CHECKING:
     from agentc.plan.work import Work
 
 
-HELP = "write a new spec, begun from one that ships with agentc"
+HELP = "list the bundled specs, or write a new one based on one of them"
 _DEFAULT = "quickstart"
 """What a spec begins from when only its file is named: it runs on any machine."""
 _NARROWEST, _WIDEST = 60, 200
 
 
+_EPILOG = """\
+With --from-archer each key becomes a setting with the key behind it, or is named at the head of the
+spec with the reason; docs/design/archer_released.md has the table.
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    parser.epilog = _EPILOG
     parser.add_argument(
         "--from",
         dest="origin",
         metavar="SPEC",
         help=f"such as quickstart, agent_r or eto/webshop; default with FILE: {_DEFAULT}. Without "
         "both they are listed, with what each needs",
+    )
+    parser.add_argument(
+        "--from-archer",
+        type=Path,
+        metavar="CONFIG",
+        help="write a configuration of ArCHer's released code as a spec, such as "
+        "scripts/config/archer_20q.yaml, to FILE or standard output",
+    )
+    parser.add_argument(
+        "--templates",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="list the templates that specs can `use:`, or show one with its parameters, such as "
+        "eto/rounds, or a file as ./mine.yaml",
     )
     parser.add_argument("--name", help="name of the experiment; default: that of the file")
     parser.add_argument(
@@ -44,7 +67,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 with the spec written, 2 when the file is there already, 5 when there is no such spec."""
+    """0 with the spec written, 1 where a template or a configuration is broken, 2 when the file is
+    there already, 5 when there is no such spec or template."""
+    modes = {"--from": arguments.origin, "--from-archer": arguments.from_archer}
+    modes["--templates"] = arguments.templates
+    typed = [name for name, value in modes.items() if value is not None]
+    if len(typed) > 1:
+        arguments.parser.error(f"{' and '.join(typed)} exclude each other")
+    if arguments.name is not None and typed not in ([], ["--from"]):
+        arguments.parser.error(f"--name has no meaning with {typed[0]}")
+    if arguments.templates is not None:
+        from agentc.cli.templates import list_templates, show_template
+
+        if arguments.file is not None:
+            arguments.parser.error("--templates writes no FILE")
+        return show_template(arguments.templates) if arguments.templates else list_templates()
+    if arguments.from_archer is not None:
+        from agentc.cli.from_archer import write_from_archer
+
+        return write_from_archer(arguments.from_archer, arguments.file)
     from agentc.backend_api import load_backends
 
     specs, table = shipped_specs(), load_backends()
@@ -109,8 +150,8 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
     ]
     print("\nwhat needs more:")
     print("\n".join(_cut(line, width) for line in aligned(beyond)))
-    print(f"\nagentc init --from NAME [FILE] begins a spec from one of them; without --from, from"
-          f" {_DEFAULT}.")  # fmt: skip
+    print(f"\n`agentc init --from NAME [FILE]` writes a spec based on one of them (default: "
+          f"{_DEFAULT}); `agentc --help` lists the commands")  # fmt: skip
 
 
 def _cut(line: str, width: int) -> str:

@@ -10,19 +10,35 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of a module that has several: its line of help, its arguments, and what it does,
-    which returns the exit code. A module of one command has these as its own members."""
+class Executable(Protocol):
+    """What a command consists of: a module with these members."""
 
-    HELP: str
-    configure: Callable[[argparse.ArgumentParser], None]
-    execute: Callable[[argparse.Namespace], int]
+    @property
+    def HELP(self) -> str: ...  # noqa: N802
+
+    @property
+    def configure(self) -> Callable[[argparse.ArgumentParser], None]: ...
+
+    @property
+    def execute(self) -> Callable[[argparse.Namespace], int]: ...
+
+
+def add_command(
+    actions: argparse._SubParsersAction[Any], name: str, command: Executable, dest: str = "command"
+) -> None:
+    """A command among the actions of a parser; `dest` of the arguments will hold it."""
+    parser = actions.add_parser(
+        name,
+        help=command.HELP,
+        description=command.HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(**{dest: command, "parser": parser})
+    command.configure(parser)
 
 
 class OnceAction(argparse.Action):
@@ -74,3 +90,24 @@ def write_new_file(target: Path, text: str) -> bool:
         print(f"agentc: cannot write {target}: {error.strerror}", file=sys.stderr)
         return False
     return True
+
+
+def positive(text: str) -> int:
+    """A count of the command line."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expected 1 or more")
+    return number
+
+
+def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
+    """-j, which means the same to `run`, `search` and `plan`."""
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=positive,
+        default=None,
+        metavar="N",
+        help="CPU cores that jobs on this machine use together (default: all); with a cluster"
+        " profile, jobs in the queue at once (default: its `jobs:`, else 100)",
+    )

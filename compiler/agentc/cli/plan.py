@@ -1,5 +1,5 @@
-"""`agentc plan SPEC`: what a run would do, and what changed since the last one. `agentc graph
-SPEC`: its stages and what they read, as text or as a picture."""
+"""`agentc plan SPEC`: what a run would do, and what changed since the last one; with `--cost` what
+it would cost (cost.py), with `--preflight` what it would fail of (preflight.py)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentc.cli import cost
 from agentc.cli.arguments import (
     add_format_argument,
     add_locked_argument,
@@ -19,59 +20,106 @@ from agentc.cli.arguments import (
     show_diagnostics,
     wants_colour,
 )
-from agentc.cli.cost import add_place_arguments
-from agentc.cli.parser import Command, add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.cli.spec_work import find_spec_work
-from agentc.exit_codes import EXIT_USAGE
 from agentc.text import terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.cost import Estimate, Summary
-    from agentc.graph.stages import StageGraph
     from agentc.kinds.field import Json
     from agentc.plan.review import Review
 
 
-_PLAN_HELP = "show what a run would do: jobs, what the store has, what changed and why"
+HELP = "what a run would do and why; --cost: what it would take, --preflight: what would fail"
 
 _OF_SERVER = ("id", "scope", "replicas", "resources", "clients")
 
-_PLAN_EPILOG = """\
+_EPILOG = """\
 marks:
   +  runs: new                     ~  runs: it changed since the last run
   >  runs: not finished yet        =  the store has it
   ·  is not there, and nothing that must run needs it
 Under a changed job stands each setting or input of its own that changed; what only follows from
 other jobs names them.
+
+--cost: `based on` says where a stage's time comes from: `prior`, stated formulas and constants
+(docs/cost.md); `3 like jobs`, the prior corrected by finished jobs of the store; `its own run`,
+the same job's earlier time. Bands reach from the 10th to the 90th percentile.
+--preflight: only what has to run is checked.
+
+exit codes: 0 done (of --preflight: no problem; there may be warnings), 1 the spec has errors,
+2 wrong command line, no such profile, 5 no such stage, 7 of --preflight: a run would fail
 """
+_MODES: Mapping[str, tuple[str, ...]] = {
+    "all": ("", "--cost"),
+    "full": ("",),
+    "offline": ("--preflight",),
+    **dict.fromkeys(("jobs", "on"), ("", "--cost")),
+    **dict.fromkeys(cost.OPTIONS, ("--cost",)),
+}
+"""The forms of a plan that an option belongs to; those that are not listed belong to all."""
 
 
-def _configure_plan(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.epilog = _PLAN_EPILOG
+    parser.epilog = _EPILOG
     add_spec_arguments(parser)
     add_locked_argument(parser)
     add_store_argument(parser)
     parser.add_argument(
         "--profile",
         metavar="NAME|DIR",
-        help="also what each stage asks for under this Snakemake profile, and who says so"
-        " (default: $SNAKEMAKE_PROFILE, as for `agentc run`)",
+        help="as a run with this Snakemake profile; also what each stage requests, with the source"
+        " of each value (default: $SNAKEMAKE_PROFILE, as for `agentc run`)",
     )
-    add_place_arguments(parser)
+    cost.add_place_arguments(parser)
     parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--cost",
+        action="store_true",
+        help="instead: time, GPU-hours, tokens and disk of a run, by stage, with the sources",
+    )
+    form.add_argument(
+        "--preflight",
+        action="store_true",
+        help="instead: what a run would fail of: cluster limits, GPUs, disk, software, tokens",
+    )
     parser.add_argument(
         "--all", action="store_true", help="list every job, also what is usually folded"
     )
     parser.add_argument(
         "--full", action="store_true", help="settings, inputs, servers and keys of every job"
     )
+    cost.add_arguments(parser.add_argument_group("with --cost"))
+    parser.add_argument_group("with --preflight").add_argument(
+        "--offline", action="store_true", help="query neither SLURM nor the model hub"
+    )
     add_format_argument(parser)
 
 
+def execute(arguments: argparse.Namespace) -> int:
+    """0 with the plan on standard output; 1 when the spec has errors, 2 for a wrong command line or
+    no such profile, 5 for no such stage, 7 with --preflight for a problem."""
+    form = "--cost" if arguments.cost else "--preflight" if arguments.preflight else ""
+    for name, forms in _MODES.items():
+        value = getattr(arguments, name)
+        if value not in (None, False) and value != [] and form not in forms:
+            option = "-j" if name == "jobs" else f"--{name.replace('_', '-')}"
+            arguments.parser.error(
+                f"{option} has no meaning with {form}" if form else f"{option} goes with {forms[0]}"
+            )
+    if arguments.cost:
+        return cost.show_cost(arguments)
+    if arguments.preflight:
+        from agentc.cli.preflight import show_preflight
+
+        return show_preflight(arguments)
+    return _show_plan(arguments)
+
+
 def _show_plan(arguments: argparse.Namespace) -> int:
-    """0 with the plan on standard output; 1 when the spec has errors, 2 for no such profile,
-    5 for no such stage."""
+    """The exit code, with the plan on standard output."""
     from agentc.backend_api import load_backends
     from agentc.cli.cost import cost_to_run, find_place, show_estimate
     from agentc.cost.render import cost_column
@@ -196,118 +244,3 @@ def _document(
             for item in review.items
         ],
     }
-
-
-_GRAPH_HELP = "draw the stages of a spec: what reads what, by round, and what the store has"
-
-_FORMATS = ("text", "svg", "html", "dot", "mermaid")
-_ENDINGS = {
-    "": "text",
-    ".txt": "text",
-    ".svg": "svg",
-    ".html": "html",
-    ".htm": "html",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".mmd": "mermaid",
-}
-_MOST_DRAWN = 400
-"""Stages in a picture: more make none that anybody could read."""
-
-
-def _configure_graph(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.epilog = "For example: agentc graph specs/quickstart.yaml -o quickstart.svg"
-    add_spec_arguments(parser)
-    add_store_argument(parser)
-    parser.add_argument(
-        "--format",
-        choices=_FORMATS,
-        help="default: what the ending of FILE says, else text; dot is Graphviz's language, mermaid"
-        " what GitHub draws in pages",
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="draw every round and evaluation, also those that repeat each other",
-    )
-
-
-def _graph(arguments: argparse.Namespace) -> int:
-    """0; 1 when the spec has errors; 2 when FILE cannot be written or ends like nothing that can
-    be drawn, or there is too much for a picture."""
-    from agentc.backend_api import load_backends
-    from agentc.graph.stages import stage_graph
-    from agentc.graph.text import MOST_EDGES
-    from agentc.plan.review import review_plan
-    from agentc.plan.tree import headline
-    from agentc.run.past import plan_before
-
-    form = arguments.format or _form(arguments.output)
-    if form is None:
-        print(
-            f"agentc: a graph cannot be written as `{arguments.output.suffix}`; endings:"
-            f" {', '.join(ending for ending in _ENDINGS if ending)}. Graphviz makes the rest of"
-            " a .dot file, such as `dot -Tpdf`",
-            file=sys.stderr,
-        )
-        return EXIT_USAGE
-    work = find_spec_work(arguments, load_backends()).work
-    review = review_plan(work, plan_before(work.layout, work.document))
-    graph = stage_graph(review, every=arguments.all, picture=form != "text")
-    if form in ("svg", "html", "mermaid") and len(graph.nodes) > _MOST_DRAWN:
-        hint = "leave out --all, or use" if arguments.all else "use"
-        print(
-            f"agentc: {len(graph.nodes)} stages are too many for a picture (at most {_MOST_DRAWN});"
-            f" {hint} --format text or dot",
-            file=sys.stderr,
-        )
-        return EXIT_USAGE
-    if form == "mermaid" and len(graph.edges) > MOST_EDGES:
-        print(
-            f"agentc: {len(graph.edges)} arrows are too many for Mermaid (at most {MOST_EDGES});"
-            " use --format svg or dot",
-            file=sys.stderr,
-        )
-        return EXIT_USAGE
-    text = _written(form, graph, headline(review))
-    if arguments.output is None:
-        print(text, end="")
-        return 0
-    try:
-        arguments.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        print(f"agentc: cannot write {arguments.output}: {reason}", file=sys.stderr)
-        return EXIT_USAGE
-    print(f"{arguments.output}: {len(graph.nodes)} stages")
-    return 0
-
-
-def _form(output: Path | None) -> str | None:
-    """What FILE's ending asks for; None for an ending that stands for something else."""
-    return "text" if output is None else _ENDINGS.get(output.suffix.lower())
-
-
-def _written(form: str, graph: StageGraph, headline: str) -> str:
-    from agentc.graph.svg import page_text, svg_text
-    from agentc.graph.text import dot_text, graph_text, mermaid_text
-
-    match form:
-        case "svg":
-            return svg_text(graph, headline)
-        case "html":
-            return page_text(graph, headline)
-        case "dot":
-            return dot_text(graph)
-        case "mermaid":
-            return mermaid_text(graph)
-        case _:
-            return graph_text(graph, headline)
-
-
-COMMANDS = {
-    "plan": Command(_PLAN_HELP, _configure_plan, _show_plan),
-    "graph": Command(_GRAPH_HELP, _configure_graph, _graph),
-}

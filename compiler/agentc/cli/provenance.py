@@ -1,4 +1,4 @@
-"""`agentc provenance NAME`: what an artifact was made from, with what, where and at what cost."""
+"""`agentc why NAME --full`: what an artifact was made from, with what, where and at what cost."""
 
 from __future__ import annotations
 
@@ -8,39 +8,18 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentc.cli.arguments import add_format_argument
-from agentc.cli.choose_run import NoRunError, add_variant_arguments, choose_run
-from agentc.cli.parser import add_store_argument
+from agentc.cli.choose_run import NoRunError, choose_run
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import Lineage, StoredObject
 from agentc.text import counted, duration
 
-HELP = "print what an artifact was made from: inputs up to the roots, versions, seeds, hardware"
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument(
-        "name",
-        metavar="OBJECT|STAGE",
-        help="an object such as `sft/2c9237d0` (the beginning of its key will do), or a stage or "
-        "job of the last run",
-    )
-    parser.add_argument(
-        "--run", metavar="NAME|SPEC", help="the experiment; default: the one run last"
-    )
-    add_variant_arguments(parser)
-    add_store_argument(parser)
-    add_format_argument(parser)
-
-
-def execute(arguments: argparse.Namespace) -> int:
-    """0; 4 when a manifest cannot be read; 5 when there is no such object or no result yet."""
+def show_provenance(arguments: argparse.Namespace, layout: StoreLayout) -> int:
+    """The exit code: 0; 4 when a manifest cannot be read; 5 when there is no such object or no
+    result yet."""
     from agentc.store.objects import trace
-    from agentc.store.paths import readable_store
 
-    layout = readable_store(arguments.store)
     name, complaint = find_object(arguments, layout)
     if name is None:
         print(f"agentc: {complaint}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """`agentc report [NAME|SPEC]`: where the report of the last run is; of an unfinished run, a report
 over what the store has so far; of several runs, a page of all side by side; with `--table`, one
-table of it. `agentc claims`: what the paper says, what was measured, and each verdict."""
+table of it; with `--claims`, what the paper says, what was measured, and each verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentc.cli.arguments import (
     wants_colour,
 )
 from agentc.cli.choose_run import add_run_choice, choose_run
-from agentc.cli.parser import Command, add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_CLAIM, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC
 from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE, REPORT_PAGE
 from agentc.result_tables import FORMATS, TABLES_FILE
@@ -32,11 +32,18 @@ if TYPE_CHECKING:
     from agentc.store.run_history import KnownRun
 
 
-_REPORT_HELP = "print the path of a run's report; render a partial one while the run is unfinished"
+HELP = "print the path of a run's report, one of its tables, or the verdicts on its claims"
+
+_EPILOG = """\
+--claims by a name: those of its run; by a spec: those of what it says now. Verdicts: `reproduced`,
+`within noise` (the data cannot tell), `not reproduced`, `not judged`; docs/claims.md says how they
+are made. Exit code 6: a claim with `gate: true` is not reproduced.
+"""
 
 
-def _configure_report(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    parser.epilog = _EPILOG
     add_run_choice(parser)
     parser.add_argument(
         "others",
@@ -46,18 +53,29 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     )
     add_store_argument(parser)
     parser.add_argument("--open", action="store_true", help="open it in the web browser, too")
-    parser.add_argument(
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--claims", action="store_true", help="print the verdicts on the claims instead"
+    )
+    instead.add_argument(
         "--table", metavar="NAME", help="print one of its tables instead, with intervals and n"
     )
-    parser.add_argument("--tables", action="store_true", help="list its tables instead")
+    instead.add_argument("--tables", action="store_true", help="list its tables instead")
     add_format_argument(
-        parser, "the form of the table (default: csv)", choices=FORMATS, default="csv"
+        parser,
+        "of a table csv (default), latex or json; of claims text (default) or json",
+        choices=("text", *FORMATS),
+        default=None,
     )
 
 
-def _report(arguments: argparse.Namespace) -> int:
+def execute(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
-    rendered, 5 there is nothing to report on."""
+    rendered, 5 there is nothing to report on, 6 with --claims a gated one is not reproduced."""
+    if arguments.claims:
+        return _claims(arguments)
+    if arguments.format == "text":
+        arguments.parser.error("a table is csv, latex or json")
     from agentc.cli.report_runs import SameRunError
     from agentc.plan.work import find_work, read_plan
     from agentc.store.paths import readable_store
@@ -146,7 +164,7 @@ def _show_tables(file: Path, run: str, arguments: argparse.Namespace) -> int:
     if table is None:
         hint = did_you_mean(arguments.table, found) or f"there are {listed(found)}"
         return _fail(f"no table `{arguments.table}` in the report of {run}; {hint}", EXIT_NOT_FOUND)
-    print(table_text(table, arguments.format), end="")
+    print(table_text(table, arguments.format or FORMATS[0]), end="")
     return 0
 
 
@@ -239,25 +257,10 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-_CLAIMS_HELP = "show the verdicts on the claims of an experiment"
-
-_CLAIMS_EPILOG = """\
-By a name: those of its run; by a spec: those of what it says now. Without either: those of what was
-run last. Verdicts: `reproduced`, `within noise` (the
-data cannot tell), `not reproduced`, `not judged`; docs/claims.md says how they are made.
-"""
-
-
-def _configure_claims(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.epilog = _CLAIMS_EPILOG
-    add_run_choice(parser)
-    add_store_argument(parser)
-    add_format_argument(parser)
-
-
 def _claims(arguments: argparse.Namespace) -> int:
     """0; 1 errors in the spec; 5 there is nothing to show; 6 a gated claim is not reproduced."""
+    if arguments.format not in (None, "text", "json") or arguments.open or arguments.others:
+        arguments.parser.error("--claims prints text or json of one run, and opens nothing")
     import json
 
     from agentc.plan.work import read_plan
@@ -304,9 +307,3 @@ def _compiled(arguments: argparse.Namespace) -> Document | None:
     compiled = compile_typed(arguments, load_backends())
     show_found(compiled, arguments)
     return None if compiled.plan is None else plan_document(compiled.plan)
-
-
-COMMANDS = {
-    "report": Command(_REPORT_HELP, _configure_report, _report),
-    "claims": Command(_CLAIMS_HELP, _configure_claims, _claims),
-}

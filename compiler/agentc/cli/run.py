@@ -8,7 +8,7 @@ import io
 import sys
 
 from agentc.cli.arguments import add_locked_argument, add_spec_arguments
-from agentc.cli.parser import add_store_argument
+from agentc.cli.parser import add_jobs_argument, add_store_argument
 from agentc.cli.spec_work import RefusedSpecError
 from agentc.exit_codes import EXIT_DONE
 from agentc.runtime.machine.output_filters import unguarded
@@ -39,15 +39,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_spec_arguments(parser)
     add_locked_argument(parser)
     add_store_argument(parser)
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=positive,
-        default=None,
-        metavar="N",
-        help="cores to use, or jobs in the queue with a cluster profile (default: all cores, or"
-        " what the profile says, or 100 jobs)",
-    )
+    add_jobs_argument(parser)
     parser.add_argument(
         "--profile",
         metavar="NAME|DIR",
@@ -105,11 +97,3 @@ def _print_lines_at_once() -> None:
     out = unguarded(sys.stdout)
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(line_buffering=True)
-
-
-def positive(text: str) -> int:
-    """A count of the command line."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected 1 or more")
-    return number

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentc.cli import run
 from agentc.cli.arguments import add_format_argument, compile_typed
+from agentc.cli.parser import positive
 from agentc.cli.spec_work import compile_shown, with_stopped_rounds
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_SPEC, EXIT_USAGE
 
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run.add_run_arguments(parser)
     parser.add_argument(
         "--trials",
-        type=run.positive,
+        type=positive,
         metavar="N",
         help="how many trials there are in the end, those of before included (default: the spec's)",
     )

@@ -1,4 +1,5 @@
-"""`agentc status [NAME|SPEC]`: how the jobs of a run stand, from the store's own files."""
+"""`agentc status [NAME|SPEC]`: how the jobs of a run stand, from the store's own files; with
+`--all-runs`, the runs that there are."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentc.cli.arguments import add_format_argument
+from agentc.cli.arguments import add_format_argument, names_spec
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
@@ -24,11 +25,18 @@ if TYPE_CHECKING:
     from agentc.store.paths import RunFolder
     from agentc.store.run_history import KnownRun
 
-HELP = "show how the jobs of the last run stand"
+HELP = "show how the jobs of the last run stand, or list all runs"
+
+_EPILOG = """\
+The RUN of --all-runs is what `status`, `report`, `logs` and `cancel` take: the name of the
+experiment, after an `@` its scale and the params that differ from their defaults. `agentc store gc`
+keeps the results of each; those of a run that --forget takes from the list are its to delete.
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    parser.epilog = _EPILOG
     add_run_choice(parser)
     add_store_argument(parser)
     parser.add_argument(
@@ -39,11 +47,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="each cell of a sweep, not a line for each stage"
     )
-    add_format_argument(parser, "json: an object for each job, one a line")
+    parser.add_argument(
+        "--all-runs",
+        action="store_true",
+        help="list what was run instead (with NAME, of this experiment): by experiment, scale and "
+        "params, with state, size and report",
+    )
+    parser.add_argument(
+        "--forget",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="remove the record and the report of a run; its results stay until `agentc store gc`",
+    )
+    add_format_argument(parser, "json: an object for each job or run, one a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 when no job failed, 3 when one did, 5 when nothing is known of it."""
+    """0 when no job failed, 3 when one did, or when a run that is active was to be forgotten, 5
+    when nothing is known of it."""
+    if arguments.all_runs or arguments.forget:
+        from agentc.cli.runs import show_runs
+
+        chosen = arguments.scale, arguments.params, arguments.cost, arguments.all
+        if any(chosen) or (arguments.name is not None and names_spec(arguments.name)):
+            arguments.parser.error("--all-runs and --forget go by the name of an experiment only")
+        return show_runs(arguments)
     from agentc.cost.outcomes import outcome_lines, outcomes, read_expected
     from agentc.plan.work import find_work, object_of, read_plan
     from agentc.run.active_runs import active_runs

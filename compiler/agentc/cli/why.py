@@ -1,4 +1,5 @@
-"""`agentc why [SPEC] NAME`: why a job would run, or why one of the last run had to."""
+"""`agentc why [SPEC] NAME`: why a job would run, or why one of the last run had to; with `--full`,
+what its result was made from (`provenance.py`)."""
 
 from __future__ import annotations
 
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from agentc.plan.review import Item, Review
     from agentc.run.observe import JobSnapshot
 
-HELP = "say why a job or stage runs, or does not: key by key, back to the root cause"
+HELP = "why a job or stage runs, or does not, key by key; what its result was made from"
 
 _EPILOG = """\
   agentc why specs/quickstart.yaml sft   why it would run: the spec against the last run
   agentc why eto.2.dpo                   why it ran: the last run against the one before
+  agentc why sft --full                  what its result was made from, up to the roots
+  agentc why sft/2c9237d0 --full         the same of an object of the store, by its key
 """
 
 
@@ -38,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.usage = (
         "agentc why [-h] [-p NAME=VALUE] [--scale NAME] [--allow-path DIR] "
-        "[--run NAME] [--store DIR] [--format {text,json}] [SPEC] JOB|STAGE"
+        "[--run NAME] [--full] [--store DIR] [--format {text,json}] [SPEC] JOB|STAGE"
     )
     add_allow_path_argument(parser)
     parser.set_defaults(locked=False)
@@ -51,13 +54,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_param_argument(parser)
     parser.add_argument("--scale", metavar="NAME", help="one of the spec's `scales:`")
     parser.add_argument("--run", metavar="NAME", help="the experiment; default: the one run last")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="inputs of the result up to the roots, with versions, seeds, hardware and time; NAME "
+        "may be an object of the store",
+    )
     add_store_argument(parser)
     add_format_argument(parser, "json: an object for each job, one a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0; 1 when the spec has errors; 2 for a wrong command line; 5 when there was no such run or
-    there is no such job."""
+    """0; 1 when the spec has errors; 2 for a wrong command line; 4 with --full when a manifest
+    cannot be read; 5 when there was no such run, or there is no such job or object, or no result
+    yet."""
     import json
 
     from agentc.plan.review import change_document
@@ -71,6 +81,13 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: {words}; `agentc plan SPEC` shows all jobs", file=sys.stderr)
         return EXIT_USAGE
     layout = readable_store(arguments.store)
+    if arguments.full:
+        from agentc.cli.provenance import show_provenance
+
+        if specs and arguments.run is not None:
+            arguments.parser.error("name the run by its spec or by --run")
+        arguments.name, arguments.run = names[0], specs[0] if specs else arguments.run
+        return show_provenance(arguments, layout)
     found = _of_spec(arguments, specs[0], layout) if specs else _of_run(arguments, layout)
     if isinstance(found, int):
         return found

@@ -1,6 +1,6 @@
-"""`agentc compile SPEC -o DIR`: a directory that plain Snakemake can run. `agentc bundle`: one that
-reruns where agentc is not installed; with `--check DIR`, what of a bundle differs from what
-agentc makes of the spec in it."""
+"""`agentc bundle SPEC -o DIR`: a directory that reruns where agentc is not installed; with `--bare`
+one that `snakemake` runs where it is; with `--check DIR`, what of a bundle differs from what agentc
+makes of the spec in it."""
 
 from __future__ import annotations
 
@@ -16,63 +16,33 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
-from agentc.cli.parser import Command, add_store_argument
+from agentc.cli.parser import add_store_argument
 from agentc.cli.spec_work import say_all_rounds
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 from agentc.text import shown_size
 
-_COMPILE_HELP = "write a directory that `snakemake` alone can run"
+HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
 
 
-def _configure_compile(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    add_spec_arguments(parser)
+    add_spec_arguments(parser, optional=True)
     add_locked_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
-        required=True,
         metavar="DIR",
-        help="where to write; files of an earlier compilation are replaced, results stay",
+        help="must not exist yet; with --bare files of an earlier one are replaced, results stay",
     )
-    parser.add_argument("--until", metavar="STAGE", help="only this stage and what it needs")
-
-
-def _compile(arguments: argparse.Namespace) -> int:
-    """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written; 5 for
-    no such stage."""
-    from agentc.backend_api import load_backends
-    from agentc.emit import compile_to
-    from agentc.plan.work import plan_until
-
-    compiled = compile_typed(arguments, load_backends(), moving=False)
-    show_found(compiled, arguments)
-    if compiled.plan is None:
-        return EXIT_SPEC
-    directory: Path = arguments.output
-    plan = plan_until(compiled.plan, arguments.until)
-    try:
-        compile_to(directory, plan, compiled.spec.source.text, arguments.spec.parent)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
-        return EXIT_USAGE
-    only = "" if arguments.until is None else f"; `{arguments.until}` and what it needs will run"
-    print(f"{directory}: {len(plan.jobs)} jobs{only}")
-    say_all_rounds(compiled)
-    print(f"run it with: cd {directory} && snakemake -c2")
-    return 0
-
-
-_BUNDLE_HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
-
-
-def _configure_bundle(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    add_spec_arguments(parser, optional=True)
-    add_locked_argument(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="must not exist yet")
+    parser.add_argument(
+        "--bare",
+        action="store_true",
+        help="only what `snakemake` needs beside an installed agentc: no packages, no results",
+    )
+    parser.add_argument(
+        "--until", metavar="STAGE", help="with --bare: only this stage and what it needs"
+    )
     parser.add_argument(
         "--check",
         type=Path,
@@ -91,16 +61,22 @@ def _configure_bundle(parser: argparse.ArgumentParser) -> None:
     add_store_argument(parser)
 
 
-def _bundle(arguments: argparse.Namespace) -> int:
+def execute(arguments: argparse.Namespace) -> int:
     """0 with the directory written; 1 when the spec has errors; 2 when DIR cannot be written
     or options do not go together; 4 when the store is damaged; 5 when it has none of the results
-    asked for. With --check: 0 when the bundle is what its spec gives, 1 when it is not, 2 when DIR
-    is no bundle."""
+    asked for, or there is no such stage. With --check: 0 when the bundle is what its spec gives, 1
+    when it is not, 2 when DIR is no bundle."""
     if arguments.check is not None:
         return _check(arguments)
     if arguments.spec is None or arguments.output is None:
         print("agentc: give SPEC and -o DIR to write a bundle, or --check DIR", file=sys.stderr)
         return EXIT_USAGE
+    if arguments.bare and (arguments.with_results or arguments.with_hidden or arguments.store):
+        arguments.parser.error("--bare writes no results, and reads no store")
+    if arguments.until is not None and not arguments.bare:
+        arguments.parser.error("--until goes with --bare: a bundle has the whole experiment")
+    if arguments.bare:
+        return _write_bare(arguments)
     if arguments.with_hidden and not arguments.with_results:
         print("agentc: hidden texts are results: --with-hidden goes with --with-results",
               file=sys.stderr)  # fmt: skip
@@ -135,6 +111,31 @@ def _bundle(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _write_bare(arguments: argparse.Namespace) -> int:
+    """The exit code of a directory without packages."""
+    from agentc.backend_api import load_backends
+    from agentc.emit import compile_to
+    from agentc.plan.work import plan_until
+
+    compiled = compile_typed(arguments, load_backends(), moving=False)
+    show_found(compiled, arguments)
+    if compiled.plan is None:
+        return EXIT_SPEC
+    directory: Path = arguments.output
+    plan = plan_until(compiled.plan, arguments.until)
+    try:
+        compile_to(directory, plan, compiled.spec.source.text, arguments.spec.parent)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        print(f"agentc: cannot write {directory}: {reason}", file=sys.stderr)
+        return EXIT_USAGE
+    only = "" if arguments.until is None else f"; `{arguments.until}` and what it needs will run"
+    print(f"{directory}: {len(plan.jobs)} jobs{only}")
+    say_all_rounds(compiled)
+    print(f"run it with: cd {directory} && snakemake -c2")
+    return 0
+
+
 def _check(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.emit.bundle import BundleError
@@ -143,7 +144,8 @@ def _check(arguments: argparse.Namespace) -> int:
     from agentc.source.text_checks import strip_forbidden
 
     directory: Path = arguments.check
-    if arguments.spec is not None or arguments.output is not None or arguments.params:
+    others = (arguments.spec, arguments.output, arguments.until)
+    if arguments.bare or arguments.params or any(each is not None for each in others):
         print("agentc: --check takes the bundle alone: its plan has the params", file=sys.stderr)
         return EXIT_USAGE
     try:
@@ -176,9 +178,3 @@ def _check(arguments: argparse.Namespace) -> int:
     if checked.results:
         print(f"{checked.results} of them are results, compared with their sums alone")
     return 0
-
-
-COMMANDS = {
-    "compile": Command(_COMPILE_HELP, _configure_compile, _compile),
-    "bundle": Command(_BUNDLE_HELP, _configure_bundle, _bundle),
-}

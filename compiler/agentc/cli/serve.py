@@ -1,5 +1,4 @@
-"""`agentc env-serve NAME [SETTING=VALUE...]`: one environment's server, started by hand. `agentc
-export FORMAT NAME ... -o DIR`: the environment as a package for OpenEnv or verifiers."""
+"""`agentc serve NAME [SETTING=VALUE...]`: one environment's server, started by hand."""
 
 from __future__ import annotations
 
@@ -18,29 +17,28 @@ from agentc.cli.arguments import (
     show_diagnostics,
     show_found,
 )
-from agentc.cli.parser import Command
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
     from agentc.serving.entry import EnvironmentEntry
 
 
-_ENV_SERVE_HELP = "serve an environment by hand, until Ctrl-C"
+HELP = "serve an environment by hand, until Ctrl-C"
 
-_ENV_SERVE_EPILOG = """\
+_EPILOG = """\
 Settings are those of an entry under `environments:`, with values in YAML, and checked alike. The
 software environment is built on first use. Without $AGENTC_TOKEN in the shell a token is drawn.
 An environment that asks a model (`simulator`) is served from a spec, where that model is somebody's
 endpoint (`backend: openai`).
 
-  agentc env-serve textcraft max_depth=2
-  agentc env-serve --spec specs/quickstart.yaml practice --port 8000
+  agentc serve textcraft max_depth=2
+  agentc serve --spec specs/quickstart.yaml practice --port 8000
 """
 
 
-def _configure_env_serve(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.epilog = _ENV_SERVE_EPILOG
+    parser.epilog = _EPILOG
     add_entry_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s, loopback")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
@@ -69,7 +67,7 @@ def add_entry_arguments(parser: argparse.ArgumentParser) -> None:
     add_allow_path_argument(parser)
 
 
-def _env_serve(arguments: argparse.Namespace) -> int:
+def execute(arguments: argparse.Namespace) -> int:
     """0 stopped; 1 errors in settings or spec; 2 wrong command line; 3 the server cannot start, or
     ended by itself; 5 no such entry."""
     complaint = _wrong_with(arguments)
@@ -195,7 +193,7 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
 
     try:
         with (
-            TemporaryDirectory(prefix="agentc-env-serve-") as folder,
+            TemporaryDirectory(prefix="agentc-serve-") as folder,
             hosted(entry, address, open_store(arguments.store), Path(folder), say) as server,
         ):
             print(f"{name} is at {server.url}, ready in {server.ready_s:.1f} s; Ctrl-C ends it")
@@ -212,72 +210,3 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
         message = f"port {arguments.port} is taken; name another one" if taken else str(error)
         print(f"agentc: {message}", file=sys.stderr)
         return EXIT_FAILED
-
-
-_EXPORT_HELP = "write an environment as a package of others' format: openenv, verifiers"
-_FORMATS = {
-    "openenv": "a package of OpenEnv's: server, client, Dockerfile, README",
-    "verifiers": "a package of verifiers': a taskset, and the environment that plays its tasks",
-}
-
-_EXPORT_EPILOG = """\
-Settings are those of an entry under `environments:`, as for `agentc env-serve`. The package holds
-the world whole, so that agentc is not needed where it runs: `openenv` with a server, a client and a
-Dockerfile, `verifiers` as a taskset that verifiers 0.4 plays in its own process.
-
-  agentc export openenv textcraft max_depth=2 -o textcraft_env
-  agentc export verifiers --spec specs/quickstart.yaml practice -o practice
-"""
-
-
-def _configure_export(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.epilog = _EXPORT_EPILOG
-    formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
-    for name, told in _FORMATS.items():
-        chosen = formats.add_parser(name, help=told, description=told)
-        add_entry_arguments(chosen)
-        chosen.add_argument("-o", "--output", type=Path, metavar="DIR", required=True,
-                            help="must not exist yet")  # fmt: skip
-        chosen.set_defaults(locked=False)
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    """0 written; 1 errors in settings or spec; 2 wrong command line; 3 it cannot be exported; 5 no
-    such entry."""
-    complaint = wrong_entry(arguments)
-    if complaint is not None:
-        print(f"agentc: {complaint}", file=sys.stderr)
-        return EXIT_USAGE
-    entry = entry_of(arguments)
-    if isinstance(entry, int):
-        return entry
-    from agentc.emit.bundle import BundleError
-    from agentc.emit.environment_package import ExportedEntry, ExportError, package_name
-    from agentc.emit.openenv_package import write_openenv_package
-    from agentc.emit.verifiers_package import write_verifiers_package
-
-    name, folder = package_name(arguments.name or entry.backend.id), arguments.output
-    exported = ExportedEntry(entry.backend, entry.lease, entry.software.text)
-    openenv = arguments.format == "openenv"
-    write = write_openenv_package if openenv else write_verifiers_package
-    try:
-        count = write(folder, name, exported)
-    except (ExportError, BundleError, OSError) as error:
-        print(f"agentc: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    if openenv:
-        print(f"{folder}: the OpenEnv package `{name}`, {count} files")
-        print(f"try:   openenv validate {folder}")
-        print(f"       python {folder}/server/app.py --port 8000")
-    else:
-        print(f"{folder}: the package `{name}` for verifiers, {count} files")
-        print(f"try:   uv pip install {folder}")
-        print(f"       vf-eval {name.replace('_', '-')} -n 1 --model NAME --client.base-url URL")
-    return 0
-
-
-COMMANDS = {
-    "env-serve": Command(_ENV_SERVE_HELP, _configure_env_serve, _env_serve),
-    "export": Command(_EXPORT_HELP, _configure_export, _export),
-}
