@@ -11,15 +11,17 @@ from typing import Literal, TypeAlias
 
 Reaction: TypeAlias = Literal["continue", "continue silently", "end"]
 
-_VERDICTS = frozenset({"check", "plan", "cost", "preflight", "diff", "claims"})
+_VERDICTS = frozenset({"check", "plan", "diff", "report --claims"})
 """They change nothing, and their exit code says what they found."""
 _PRINTING = frozenset(
     {
-        *("runs", "status", "why", "graph", "provenance", "explain", "templates", "schema"),
-        *("completion", "store ls", "env ls", "env hash", "data ls"),
+        *("status", "why", "graph", "explain", "init --templates", "dev schema", "dev completion"),
+        *("store ls", "env ls", "env hash", "data ls"),
     }
 )
-_OF_SEVERAL = frozenset({"store", "env", "data"})
+_OF_SEVERAL = frozenset({"store", "env", "data", "dev"})
+_FORMS = {"report": "--claims", "init": "--templates", "status": "--forget"}
+"""Options that make another command of one."""
 _WATCHING = "--watch"
 
 
@@ -30,6 +32,8 @@ def reaction_of(words: Sequence[str]) -> Reaction:
     if not typed or {"--help", "--version", "-h", _WATCHING} & set(words):
         return "end"
     name = typed[0]
+    if _FORMS.get(name) in words:
+        name += f" {_FORMS[name]}"
     if name in _OF_SEVERAL:
         name += f" {typed[1]}" if len(typed) > 1 else " ls"
     if name in _VERDICTS:

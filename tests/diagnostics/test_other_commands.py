@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentc.cli import COMMANDS, command_named, main
+from agentc.cli import COMMANDS, GROUPS, command_named, main
+from agentc.cli.other_names import FORMER
 
 SPEC = """\
 agentc: 1
@@ -18,10 +19,7 @@ prompts: {react: {instruction: Craft., reply_format: react}}
 stages:
   expert: {kind: expert, split: train, limit: 100000}
 """
-PROSE = frozenset(
-    {"init", "import", "lock", "compile", "bundle", "run", "cancel", "templates"}
-    | {"schema", "conformance", "env-serve", "track", "completion", "push", "export"}
-)
+PROSE = frozenset({"init", "lock", "bundle", "run", "cancel", "serve", "track", "push", "dev"})
 """Commands that do something, or print what has a form of its own."""
 
 
@@ -32,23 +30,23 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "warned.yaml"
 
 
-@pytest.mark.parametrize("command", ["plan", "cost", "graph", "explain", "why"])
+@pytest.mark.parametrize("command", ["plan", "plan --cost", "graph", "explain", "why"])
 def test_a_warning_is_one_line_elsewhere(
     command: str, spec: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", spec]) == 0
     assert "warning[AGC" in capsys.readouterr().err
     stage = ["expert"] if command in ("explain", "why") else []
-    assert main([command, *stage, spec]) == 0
+    assert main([*command.split(), *stage, spec]) == 0
     said = capsys.readouterr().err
     assert said == f"1 warning; `agentc check {spec}` shows it\n"
 
 
 def test_errors_are_told_in_full_everywhere(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(spec).write_text(SPEC.replace("split: train", "splits: train"))
-    for command in ("plan", "cost", "graph", "explain"):
+    for command in ("plan", "plan --cost", "graph", "explain"):
         stage = ["expert"] if command == "explain" else []
-        assert main([command, *stage, spec]) == 1
+        assert main([*command.split(), *stage, spec]) == 1
         assert "did you mean `split`?" in capsys.readouterr().err, command
 
 
@@ -154,8 +152,8 @@ def test_the_same_value_again_is_none(spec: str, capsys: pytest.CaptureFixture[s
         (["train", "spec.yaml"], "`agentc run SPEC`"),
         (["eval"], "`agentc run SPEC --until STAGE`"),
         (["clean"], "`agentc store gc --delete`"),
-        (["logs", "sft"], "logs/log.txt in its folder in the store"),
         (["ps"], "`agentc status`"),
+        (["doctor"], "`agentc plan --preflight SPEC`"),
         (["chek"], "did you mean `check`?"),
         (["help", "chek"], "did you mean `check`?"),
     ],
@@ -169,10 +167,57 @@ def test_a_command_of_another_tool_names_the_one_that_does_it_here(
     assert hint in said
 
 
+@pytest.mark.parametrize("former", FORMER)
+def test_a_former_command_is_answered_with_what_replaced_it(
+    former: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([former, "spec.yaml"]) == 2
+    now = FORMER[former].split()
+    assert capsys.readouterr().err == f"agentc {former}: now `agentc {FORMER[former]}`\n"
+    assert main(["help", *now]) == 0, "options and actions that help knows"
+    assert former not in COMMANDS
+    assert now[-1] in capsys.readouterr().out
+
+
+def test_help_lists_every_command_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    at = [shown.index(f"\n{title}:\n") for title in GROUPS]
+    assert at == sorted(at)
+    for names in GROUPS.values():
+        for name in names:
+            assert f"\n  {name:<8} {command_named(name).HELP}\n" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["plan", "--offline"], "--offline goes with --preflight"),
+        (["plan", "--preflight", "-j", "3"], "-j has no meaning with --preflight"),
+        (["plan", "-j", "0"], "expected 1 or more"),
+        (["plan", "--preflight", "--cost"], "not allowed with argument"),
+        (["plan", "--cost", "--full"], "--full has no meaning with --cost"),
+        (["bundle", "-o", "x", "--until", "expert"], "--until goes with --bare"),
+        (["bundle", "-o", "x", "--bare", "--with-results"], "--bare writes no results"),
+        (["status", "--all-runs"], "by the name of an experiment only"),
+        (["report", "--claims", "--format", "csv"], "--claims prints text or json"),
+        (["explain", "--list", "kinds"], "--list takes neither a name nor a spec"),
+        (["init", "--templates", "eto/sft"], "--templates writes no FILE"),
+        (["init", "--from-archer", "x", "--name", "y"], "--name has no meaning"),
+    ],
+)
+def test_what_belongs_to_another_form_of_a_command_is_not_ignored(
+    words: list[str], said: str, spec: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, spec]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "usage"),
     [
-        (["help"], "usage: agentc [-h]"),
+        (["help"], "usage: agentc COMMAND"),
         (["help", "run"], "usage: agentc run "),
         (["help", "store"], "usage: agentc store "),
         (["help", "store", "gc"], "usage: agentc store gc "),

@@ -144,7 +144,7 @@ def test_every_command_refuses_a_bad_spec_alike(
         return capsys.readouterr()
 
     said = {}
-    for words in (["check"], ["plan"], ["run"], ["compile", "-o", "out"]):
+    for words in (["check"], ["plan"], ["run"], ["bundle", "--bare", "-o", "out"]):
         out, said[words[0]] = agentc(*words, "bad.yaml")
         assert out == ""
     assert len(set(said.values())) == 1

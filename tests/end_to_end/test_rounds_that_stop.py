@@ -78,8 +78,8 @@ def test_a_run_stops_and_goes_on_after_a_kill(
     fixed = written(tmp_path / "fixed", 2, None)
     assert set(plan(fixed).values()) == set(there)
     assert plan(spec) == plan(fixed)
-    for command in ("plan", "cost", "status"):
-        assert "stopped after 2" in printed(command, spec)
+    for command in ("plan", "plan --cost", "status"):
+        assert "stopped after 2" in printed(*command.split(), spec)
 
     # A rule that does not hold goes on from there to the last round.
     never = written(tmp_path / "never", 3, {"stage": "height", "reaches": 0.9})

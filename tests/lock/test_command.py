@@ -85,20 +85,20 @@ def test_a_lock_of_before_settings_were_held(
     assert "note: changed: eto.1.dpo, " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["plan", "compile", "run"])
+@pytest.mark.parametrize("command", ["plan", "bundle --bare", "run"])
 def test_commands_refuse_when_locked(
     command: str, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = {
         "plan": ["--store", str(tmp_path / "store")],
-        "compile": ["-o", str(tmp_path / "out")],
+        "bundle --bare": ["-o", str(tmp_path / "out")],
         "run": ["--store", str(tmp_path / "store"), "--dry-run"],
     }[command]
     assert main(["lock", str(spec)]) == 0
-    assert main([command, str(spec), "--locked", *more]) == 0
+    assert main([*command.split(), str(spec), "--locked", *more]) == 0
     spec.write_text(spec.read_text().replace("lr: 3e-4", "lr: 4e-4"))
-    assert main([command, str(spec), *more]) == 0
-    assert main([command, str(spec), "--locked", *more]) == 1
+    assert main([*command.split(), str(spec), *more]) == 0
+    assert main([*command.split(), str(spec), "--locked", *more]) == 1
     assert "error[AGC743]" in capsys.readouterr().err
 
 

@@ -181,7 +181,7 @@ def test_every_command_refuses_cards_of_40_gb(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = str(SPECS / f"{name}.yaml")
-    for command in (["check"], ["plan"], ["cost"], ["preflight", "--offline"]):
+    for command in (["check"], ["plan"], ["plan", "--cost"], ["plan", "--preflight", "--offline"]):
         assert main([*command, spec, "-p", "gpu=a100-40gb"]) != 0
         assert "AGC660" in capsys.readouterr().err
 

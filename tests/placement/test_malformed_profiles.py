@@ -181,7 +181,7 @@ def test_resources_of_other_executors_are_theirs(tmp_path: Path) -> None:
     assert find_profile(str(tmp_path), {}) is not None
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "cost", "preflight"])
+@pytest.mark.parametrize("command", ["plan", "run", "plan --cost", "plan --preflight"])
 def test_every_command_checks_the_profile_of_the_environment(
     command: str,
     tmp_path: Path,
@@ -191,7 +191,10 @@ def test_every_command_checks_the_profile_of_the_environment(
     (tmp_path / "config.yaml").write_text(SLURM + "default-resources: {time: 60}\n")
     monkeypatch.setenv("SNAKEMAKE_PROFILE", str(tmp_path))
     (tmp_path / "spec.yaml").write_text("agentc: 1\nname: any\n")
-    assert main([command, str(tmp_path / "spec.yaml"), "--store", str(tmp_path / "store")]) == 2
+    assert (
+        main([*command.split(), str(tmp_path / "spec.yaml"), "--store", str(tmp_path / "store")])
+        == 2
+    )
     assert "`time`; it is called `runtime`" in capsys.readouterr().err
 
 

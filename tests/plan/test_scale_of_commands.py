@@ -16,9 +16,9 @@ SPEC = Path(__file__).parent / "rounds.yaml"
     [
         ("check", SPEC),
         ("plan", SPEC),
-        ("cost", SPEC),
-        ("claims", SPEC),
-        ("compile", SPEC, "-o", "out"),
+        ("plan", "--cost", SPEC),
+        ("report", "--claims", SPEC),
+        ("bundle", "--bare", SPEC, "-o", "out"),
         ("bundle", SPEC, "-o", "out"),
         ("lock", SPEC, "-o", "out.lock"),
         ("run", SPEC, "--dry-run"),

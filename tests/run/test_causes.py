@@ -391,9 +391,10 @@ def test_the_estimate_is_of_what_until_asks_for(tmp_path: Path) -> None:
 
 
 READERS = (
-    ("plan", "SPEC"), ("cost", "SPEC"), ("graph", "SPEC"), ("why", "SPEC", "sft"),
-    ("preflight", "SPEC", "--offline"), ("status",), ("report",), ("claims",), ("runs",),
-    ("claims", "SPEC"), ("provenance", "sft"), ("store", "ls"), ("store", "gc"), ("cancel",),
+    ("plan", "SPEC"), ("plan", "--cost", "SPEC"), ("graph", "SPEC"), ("why", "SPEC", "sft"),
+    ("plan", "--preflight", "SPEC", "--offline"), ("status",), ("report",), ("report", "--claims"),
+    ("status", "--all-runs"), ("report", "--claims", "SPEC"), ("why", "--full", "sft"),
+    ("store", "ls"), ("store", "gc"), ("cancel",),
     ("diff", "a", "b"), ("env", "ls"), ("run", "SPEC"),
 )  # fmt: skip
 
@@ -407,7 +408,7 @@ def test_a_store_that_cannot_be_read_is_no_bug(
     if what == "a file":
         store.write_text("")
     named = [str(SPEC) if word == "SPEC" else word for word in words]
-    if words[0] == "preflight" and what == "a file":
+    if "--preflight" in words and what == "a file":
         assert main([*named, "--store", str(store)]) == 7, "it is what preflight looks for"
         return
     assert main([*named, "--store", str(store)]) == 4

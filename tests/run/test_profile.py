@@ -181,13 +181,13 @@ def test_every_option_of_the_installed_snakemake_is_a_key(
     assert find(str(file), environ).executor == "slurm"
 
 
-@pytest.mark.parametrize("command", ["plan", "preflight", "run"])
+@pytest.mark.parametrize("command", ["plan", "plan --preflight", "run"])
 def test_profile_of_snakemake_7_ends_each_command_before_any_work(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(tmp_path / "old", "cluster: sbatch\njobs: 5\n")
     spec = str(resources.data_directory() / "specs" / "quickstart.yaml")
     store = str(tmp_path / "store")
-    assert main([command, spec, "--store", store, "--profile", str(file.parent)]) == 2
+    assert main([*command.split(), spec, "--store", store, "--profile", str(file.parent)]) == 2
     assert "`cluster` is an option of Snakemake 7; write" in capsys.readouterr().err
     assert not (tmp_path / "store").exists()

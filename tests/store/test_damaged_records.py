@@ -57,7 +57,7 @@ def test_a_damaged_line_of_a_history_is_named_and_takes_nothing_with_it(
     folder.history.write_text("".join([first.replace(":", ";"), *rest]))
     named = {f"rollout/{job['key']}" for job in json.loads(whole)["jobs"]}
     assert named.isdisjoint(find_garbage(layout).objects)
-    for verb in (["runs"], ["status", "quick"], ["store", "gc"]):
+    for verb in (["status", "--all-runs"], ["status", "quick"], ["store", "gc"]):
         assert main([*verb, "--store", str(layout.root)]) in (0, 3)
         assert f"warning: {folder.history}:1: " in capsys.readouterr().err
 

@@ -216,7 +216,7 @@ def test_the_kit_starts_the_program_and_sees_what_it_ignores(
     text = (site / "acme_agents" / "acme.lock").read_text()
     ensure_environment(StoreLayout(tmp_path / "store"), _sha256(text), text)
     environments = {"AGENTC_ENVIRONMENTS": str(StoreLayout(tmp_path / "store").environments)}
-    words = ("conformance", "acme.pair", "--set", "sources=self", "--run")
+    words = ("dev", "conformance", "acme.pair", "--set", "sources=self", "--run")
     assert "passed   config read" in agentc(*words, **environments).stdout
     _break(site / "acme_agents" / "job_pair.py", 'job.config["shortest_first"]', "True")
     done = agentc(*words, **environments)

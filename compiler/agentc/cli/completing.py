@@ -93,7 +93,7 @@ def words_for(
             return Candidates(_runs(typed), _SPECS)
         case "explain", "NAME|CODE|STAGE" if spec is None:
             return Candidates(_codes() if prefix[:2] in ("A", "AG") else _explained(), _SPECS)
-        case _, "NAME|CODE|STAGE" | "OBJECT|STAGE" | "STAGE":
+        case _, "NAME|CODE|STAGE" | "STAGE":
             return Candidates(_stages(spec, typed))
         case _, "NAME=VALUE" if action.dest == "params":
             return Candidates(_params(spec, prefix))
@@ -101,11 +101,11 @@ def words_for(
             scales = _scales(spec)
             whole = {FULL: "the spec as it is written"} if scales else {}
             return Candidates(whole | dict.fromkeys(scales, ""))
-        case "templates", "NAME":
+        case "init", "NAME" if action.dest == "templates":
             return Candidates(_templates(), ())
         case "data", "NAME":
             return Candidates(_data_sets())
-        case "env-serve", "NAME":
+        case "serve", "NAME":
             return Candidates(_environments(spec))
         case _, "NAME" | "RUN" if "name" in action.dest or action.dest in ("run", "forget"):
             return Candidates(_runs(typed))

@@ -43,8 +43,9 @@ Under a changed job stands each setting or input of its own that changed; what o
 other jobs names them.
 
 --cost: `based on` says where a stage's time comes from: `prior`, stated formulas and constants
-(docs/cost.md); `3 like jobs`, the prior corrected by finished jobs of the store; `its own run`,
-the same job's earlier time. Bands reach from the 10th to the 90th percentile.
+(docs/cost.md); `3 runs of this stage` or `3 like jobs`, the prior corrected by these finished jobs
+of the store; `its own run`, the same job's earlier time. Bands reach from the 10th to the 90th
+percentile.
 --preflight: only what has to run is checked.
 
 exit codes: 0 done (of --preflight: no problem; there may be warnings), 1 the spec has errors,
