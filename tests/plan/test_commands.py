@@ -121,7 +121,7 @@ def test_a_plan_and_its_cost_agree(
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (9.0, 0.0, 0.0))
     totals = []
-    for words in (("plan",), ("cost",)):
+    for words in (("plan",), ("plan", "--cost")):
         for on in ((), ("--on", "8xa100-80gb"), ("--on", "slurm", "-j", "3")):
             assert run(*words, spec, "--store", tmp_path, "--format", "json", *on) == 0
             found = json.loads(capsys.readouterr().out)
