@@ -165,7 +165,7 @@ site: setup ## the documentation as a site, in .agentc/site/html (docs/README.md
 # The run builds what it needs besides (OpenRLHF, vLLM for CUDA). GPU_OPTIONS: such as `-p card=h100-80gb`.
 gpu: environments ## what computes on GPUs, once, on one of them; writes notes/results.md (not run on a GPU yet)
 	@nvidia-smi -L || { echo 'without a GPU: agentc run specs/gpu.yaml --scale smoke'; exit 1; }
-	$(BIN)/agentc preflight specs/gpu.yaml $(GPU_OPTIONS)
+	$(BIN)/agentc plan --preflight specs/gpu.yaml $(GPU_OPTIONS)
 	$(BIN)/agentc run specs/gpu.yaml --plain $(GPU_OPTIONS); code=$$?; \
 	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write notes/results.md && exit $$code
 

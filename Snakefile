@@ -1,5 +1,5 @@
 # Runs a compiled plan: one rule for each stage kind of it, and `session` for jobs that share one
-# start of a server. Generic: everything comes from plan.json, which `agentc compile` writes.
+# start of a server. Generic: everything comes from plan.json, which `agentc bundle --bare` writes.
 #
 #   snakemake -c2                                    in a compiled directory
 #   snakemake -c2 --config plan=DIR/plan.json store=DIR/store

@@ -174,7 +174,7 @@ def served_model(folder: Path, given: Path | None) -> tuple[Path, Path]:
     text = yaml.safe_load(spec.read_text(encoding="utf-8"))
     text["models"]["base"]["context"] = CONTEXT
     spec.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
-    workplace.agentc("compile", str(spec), "-o", str(folder / "model"))
+    workplace.agentc("bundle", "--bare", str(spec), "-o", str(folder / "model"))
     plan = folder / "model" / "plan.json"
     lock = json.loads(plan.read_text(encoding="utf-8"))["environments"]["torch"]["lock"]
     store = workplace.store("model")

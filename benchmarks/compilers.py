@@ -177,7 +177,7 @@ def compiled_by_agentc(workplace: Workplace, shape: Shape, number: int) -> tuple
     folder.mkdir()
     spec, compiled = folder / "eto.yaml", workplace.folder / "compiled"
     spec.write_text(agentc_spec(shape, number), encoding="utf-8")
-    workplace.agentc("compile", str(spec), "-o", str(compiled))
+    workplace.agentc("bundle", "--bare", str(spec), "-o", str(compiled))
     return spec, compiled
 
 
@@ -190,8 +190,8 @@ def agentc_commands(workplace: Workplace, shape: Shape, number: int) -> list[Com
         Command(name="`agentc check`", argv=(agentc, "check", spec), folder=folder),
         Command(name="`agentc plan`", argv=(agentc, "plan", spec), folder=folder),
         Command(
-            name="`agentc compile`",
-            argv=(agentc, "compile", spec, "-o", str(folder / "out")),
+            name="`agentc bundle --bare`",
+            argv=(agentc, "bundle", "--bare", spec, "-o", str(folder / "out")),
             folder=folder,
         ),
         Command(

@@ -73,7 +73,7 @@ def _compare(workplace: Workplace, words: dict[str, Any], in_flight: tuple[int, 
         spec = workplace.folder / f"spec-{number}.yaml"
         spec.write_text(_SPEC.format(**words, concurrency=number), encoding="utf-8")
         compiled = workplace.folder / f"compiled-{number}"
-        workplace.agentc("compile", str(spec), "-o", str(compiled))
+        workplace.agentc("bundle", "--bare", str(spec), "-o", str(compiled))
         if not first:
             workplace.agentc("run", str(spec), "--store", str(base), "--until", "base", "--plain")
         store = workplace.store(str(number), like=base)

@@ -1,9 +1,9 @@
 """`python -m benchmarks.first_estimates [--beside N] [SPEC[:SCALE] ...]`: how wrong are they?
 
-Each spec is planned on a store of its own that holds nothing, and then run: what `agentc cost` said
-of the whole (its band, and the middle) beside what `agentc run` took by the clock. Software is
-there before. `--beside` has N processes compute all the while. `notes/benchmarks.md` has what was
-seen.
+Each spec is planned on a store of its own that holds nothing, and then run: what
+`agentc plan --cost` said of the whole (its band, and the middle) beside what `agentc run`
+took by the clock. Software is there before. `--beside` has N processes compute all the
+while. `notes/benchmarks.md` has what was seen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SPECS = (
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Seconds of a whole run: the estimate's band and middle before it, and what it took; the load
-    average and the share of the cores that `agentc cost` found to be free before."""
+    average and the share of the cores that `agentc plan --cost` found to be free before."""
 
     spec: str
     low: float
@@ -97,7 +97,7 @@ def _tried(named: str) -> Trial:
     with tempfile.TemporaryDirectory(prefix="agentc-first-") as store:
         words = [spec, *(["--scale", scale] if scale else []), "--store", store]
         load = os.getloadavg()[0]
-        planned = json.loads(_agentc("cost", *words, "--format", "json"))
+        planned = json.loads(_agentc("plan", "--cost", *words, "--format", "json"))
         low, middle, high = planned["total"]["wall_s"]
         free = float(planned["total"]["share_of_cores"])
         began = time.monotonic()

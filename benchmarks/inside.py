@@ -130,7 +130,7 @@ def _compiled(workplace: Workplace, where: str) -> Path:
     stages = {name: {**stage, "environment_at": where} for name, stage in _STAGES.items()}
     spec = workplace.folder / f"inside-{where}.yaml"
     spec.write_text(yaml.safe_dump({**_SPEC, "stages": {"corpus": corpus, **stages}}))
-    workplace.agentc("compile", str(spec), "-o", str(spec.with_suffix("")))
+    workplace.agentc("bundle", "--bare", str(spec), "-o", str(spec.with_suffix("")))
     return spec.with_suffix("") / "plan.json"
 
 

@@ -170,7 +170,7 @@ def _print_counts() -> None:
         for number, name in enumerate(SPECS):
             spec = ROOT / "specs" / name
             place = Path(folder) / str(number)
-            workplace.agentc("compile", str(spec), "-o", str(place))
+            workplace.agentc("bundle", "--bare", str(spec), "-o", str(place))
             plan = json.loads((place / "plan.json").read_text(encoding="utf-8"))
             print(f"| {name} | {' | '.join(map(str, _counts(plan)))} |")
 

@@ -46,7 +46,7 @@ class Workplace:
     def reduced(self, name: str, size: Size) -> tuple[Path, Path]:
         """Paths of a reduced quickstart and of its compiled plan."""
         spec = write_reduced(self.folder / f"{name}.yaml", size)
-        self.agentc("compile", str(spec), "-o", str(self.folder / name))
+        self.agentc("bundle", "--bare", str(spec), "-o", str(self.folder / name))
         return spec, self.folder / name / "plan.json"
 
     def store(self, name: str, *, like: Path | None = None) -> Path:

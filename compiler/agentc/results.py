@@ -32,7 +32,7 @@ class ResultsError(Exception):
 
 @dataclass(frozen=True)
 class RunResults:
-    """The results of the last run of an experiment. `name` is its name in `agentc runs`."""
+    """The results of the last run of an experiment. `name` is as in `agentc status --all-runs`."""
 
     name: str
     layout: StoreLayout
@@ -85,8 +85,8 @@ class RunResults:
 
 
 def open_run(name: str, store: str | Path | None = None) -> RunResults:
-    """The results of a run by its name in `agentc runs`, of the store that commands use here or of
-    another folder. Raises ResultsError."""
+    """The results of a run by its name in `agentc status --all-runs`, of the store that commands
+    use here or of another folder. Raises ResultsError."""
     layout = readable_store(None if store is None else str(store))
     plan = RunFolder.of(layout, name).last_plan
     try:

@@ -1,4 +1,4 @@
-"""`agentc completion` in the shells themselves: a line is typed in a terminal, with the tab key."""
+"""`agentc dev completion` in the shells themselves: a line is typed in a terminal, with tab."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERACTIVE = {
-    "bash": (("--norc", "--noprofile", "-i"), 'eval "$(agentc completion bash)"'),
-    "zsh": (("-f", "-i"), 'autoload -U compinit; compinit -u; eval "$(agentc completion zsh)"'),
+    "bash": (("--norc", "--noprofile", "-i"), 'eval "$(agentc dev completion bash)"'),
+    "zsh": (("-f", "-i"), 'autoload -U compinit; compinit -u; eval "$(agentc dev completion zsh)"'),
 }
 LINES = {
     "agentc che\t": "agentc check ",
@@ -88,7 +88,7 @@ def test_fish_shows_words_with_their_meaning(tmp_path: Path) -> None:
             "fish",
             "--no-config",
             "-c",
-            f"agentc completion fish | source; complete -C '{line}'",
+            f"agentc dev completion fish | source; complete -C '{line}'",
         ]
         done = subprocess.run(
             words, capture_output=True, text=True, check=True, cwd=ROOT, env=environment(tmp_path)

@@ -105,9 +105,9 @@ def test_a_spec_that_is_broken_gives_what_can_be_read(tab: Tab, tmp_path: Path, 
 
 def test_names_that_agentc_has(tab: Tab) -> None:
     assert "AGC602" in tab("agentc explain AGC6")
-    assert "eto/rounds" in tab("agentc templates show eto/")
+    assert "eto/rounds" in tab("agentc init --templates eto/")
     assert set(tab("agentc init --from quick")) == {"quickstart"}
-    assert "textcraft" in tab("agentc env-serve text")
-    assert "trl.dpo" in tab("agentc schema --backend trl.")
-    assert "sft" in tab("agentc schema --kind s")
+    assert "textcraft" in tab("agentc serve text")
+    assert "trl.dpo" in tab("agentc dev schema --backend trl.")
+    assert "sft" in tab("agentc dev schema --kind s")
     assert tab("agentc report qui") == {}  # a store without runs

@@ -291,12 +291,12 @@ def test_the_backends_that_would_honour_a_setting_are_named(
 def test_a_backend_that_refuses_the_plain_stage_is_told_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["conformance", "openrlhf.sft"]) == 1
+    assert main(["dev", "conformance", "openrlhf.sft"]) == 1
     shown = capsys.readouterr().out
     assert "  FAILED   lowers: " in shown
     assert "help: set dtype: bfloat16" in shown
     assert "  skipped  setting dtype: " in shown
-    assert main(["conformance", "openrlhf.sft", "--set", "dtype=bfloat16"]) == 0
+    assert main(["dev", "conformance", "openrlhf.sft", "--set", "dtype=bfloat16"]) == 0
 
 
 def test_content_of_a_model_directory_enters_the_key(tmp_path: Path) -> None:

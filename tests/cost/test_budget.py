@@ -74,7 +74,7 @@ def test_the_budget_is_no_part_of_a_key(spec: Path, capsys: pytest.CaptureFixtur
     texts = []
     for budget in ("", "budget: {wall_hours: 3, quantile: p90, gpu: h100}"):
         out = spec.parent / f"out{len(texts)}"
-        assert main(["compile", write(spec, budget), "-o", str(out)]) == 0
+        assert main(["bundle", "--bare", write(spec, budget), "-o", str(out)]) == 0
         plan = (out / "plan.json").read_text(encoding="utf-8")
         texts.append([line for line in plan.splitlines() if '"sha256"' not in line])
     assert texts[0] == texts[1]
@@ -118,7 +118,7 @@ def test_a_scale_may_have_a_budget_of_its_own(
     path = write(spec, f"budget: {{wall_hours: 5}}\n{smaller}")
     assert main(["run", path, "--store", store(spec), "-n"]) == 0
     assert main(["run", path, "--store", store(spec), "-n", "--scale", "smoke"]) == 1
-    assert main(["cost", path, "--store", store(spec), "--scale", "smoke"]) == 0
+    assert main(["plan", "--cost", path, "--store", store(spec), "--scale", "smoke"]) == 0
     assert "budget of 0.4 s" in capsys.readouterr().out
 
 
@@ -126,17 +126,20 @@ def test_cost_counts_jobs_where_a_profile_has_a_queue(
     spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(spec, "")
-    assert main(["cost", str(spec), "--store", store(spec), "--profile", "slurm", "-j", "7"]) == 0
+    assert (
+        main(["plan", "--cost", str(spec), "--store", store(spec), "--profile", "slurm", "-j", "7"])
+        == 0
+    )
     shown = capsys.readouterr().out
     assert "in all without the time in the queue, 7 jobs at once (" in shown
     assert "however many jobs: " in shown
-    assert main(["cost", str(spec), "--store", store(spec), "--profile", "slrm"]) == 2
+    assert main(["plan", "--cost", str(spec), "--store", store(spec), "--profile", "slrm"]) == 2
     assert "did you mean `slurm`?" in capsys.readouterr().err
 
 
 def test_cost_tells_of_the_budget(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(spec, "budget: {wall_hours: 0.0001, disk_gb: 9}")
-    assert main(["cost", path, "--store", store(spec), "-j", "2"]) == 0
+    assert main(["plan", "--cost", path, "--store", store(spec), "-j", "2"]) == 0
     shown = capsys.readouterr().out
     assert "budget of 0.4 s: over, at" in shown
     assert "budget of 9.0 GB: within, at" in shown

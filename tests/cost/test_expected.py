@@ -128,7 +128,7 @@ def test_runs_shows_no_report_of_another_plan(
     folder = RunFolder.of(layout, "quickstart")
 
     def shown() -> str:
-        assert main(["runs", "--json", "--store", str(layout.root)]) == 0
+        assert main(["status", "--all-runs", "--json", "--store", str(layout.root)]) == 0
         return str(json.loads(capsys.readouterr().out)["report"])
 
     finish(document, "sft", wall_s=12.0, facts=SFT)

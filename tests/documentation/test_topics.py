@@ -76,11 +76,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("what", LISTS)
 def test_what_is_listed_is_explained(what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", what, "--format", "json"]) == 0
+    assert main(["explain", "--list", what, "--format", "json"]) == 0
     listed = [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
     assert len(listed) > 3
     assert all(explained(name) for name in listed)
-    assert main(["list", what]) == 0
+    assert main(["explain", "--list", what]) == 0
     assert listed[0] in capsys.readouterr().out.splitlines()[0]
 
 

@@ -143,7 +143,7 @@ def test_all_its_commands_in_order(folder: Path, typed: Typed, repository: Path)
     told = commands()
     assert sum(command.startswith("agentc run") for command in told) == 2
     said = {command: typed(command).stdout for command in told}
-    assert "it conforms" in said["agentc conformance env.parcels --run"]
+    assert "it conforms" in said["agentc dev conformance env.parcels --run"]
     whole = said["agentc run parcels.yaml"]
     assert "42 jobs" in said["agentc plan parcels.yaml"]
     assert "29 jobs to run, 13 results in the store already" in whole
@@ -151,7 +151,7 @@ def test_all_its_commands_in_order(folder: Path, typed: Typed, repository: Path)
     assert [claim["name"] for claim in verdicts] == ["rft", "dpo", "rivals"]
     # What the page says, give or take what processors round: three seeds decide nothing.
     assert {claim["verdict"] for claim in verdicts} == {"within noise"}
-    assert "x 3 runs" in said["agentc claims parcels.yaml"]
+    assert "x 3 runs" in said["agentc report --claims parcels.yaml"]
     assert len(ElementTree.parse(folder / "figure.svg").getroot().findall("{*}circle")) == 3
     tables = {line.split()[0] for line in said["agentc report parcels.yaml --tables"].splitlines()}
     assert {"sweep:parcels/test", "results@seed=2", "claims"} <= tables

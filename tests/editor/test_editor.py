@@ -1,5 +1,5 @@
 """What an editor shows about a spec, by the real yaml-language-server and the schema that
-`agentc schema` prints. The server comes from npm, once, into .agentc/."""
+`agentc dev schema` prints. The server comes from npm, once, into .agentc/."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_a_failure_leaves_nothing(
 @pytest.fixture
 def stored(spec: Path, tmp_path: Path) -> Path:
     """A store that has the first job's object, as its plan names it."""
-    assert main(["compile", str(spec), "-o", str(tmp_path / "compiled")]) == 0
+    assert main(["bundle", "--bare", str(spec), "-o", str(tmp_path / "compiled")]) == 0
     job = json.loads((tmp_path / "compiled" / "plan.json").read_text())["jobs"][0]
     folder = tmp_path / "store" / "objects" / job["kind"] / job["key"]
     (folder / "data").mkdir(parents=True)
@@ -276,7 +276,7 @@ def test_hidden_texts_stay_at_home_unless_asked_for(tmp_path: Path) -> None:
         "agentc: 1\nname: hidden\nenvironments:\n  city: {backend: guess_my_city}\n"
         "stages:\n  hidden: {kind: privileged, split: train}\n"
     )
-    assert main(["compile", str(spec), "-o", str(tmp_path / "compiled")]) == 0
+    assert main(["bundle", "--bare", str(spec), "-o", str(tmp_path / "compiled")]) == 0
     job = json.loads((tmp_path / "compiled" / "plan.json").read_text())["jobs"][0]
     object_folder = Path("objects") / job["kind"] / job["key"]
     data = tmp_path / "store" / object_folder / "data"

@@ -1,5 +1,5 @@
-"""`agentc export openenv`: a package that is started as it lies plays what is played here, by our
-client always, by OpenEnv's own where that is installed, and its validator."""
+"""`agentc dev export openenv`: a package that is started as it lies plays what is played here, by
+our client always, by OpenEnv's own where that is installed, and its validator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOCK = ROOT / "tests/backends/environment_server/openenv.lock"
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "textcraft_env"
-    assert main(["export", "openenv", "textcraft", "max_depth=2", "-o", str(folder)]) == 0
+    assert main(["dev", "export", "openenv", "textcraft", "max_depth=2", "-o", str(folder)]) == 0
     return folder
 
 
@@ -81,10 +81,10 @@ def test_what_no_package_can_hold_is_refused(
         (["detective"], "more than a list of pins"),
         (["guess_my_city", "oracle=model"], "as `simulator`"),
     ):
-        assert main(["export", "openenv", *words, "-o", str(tmp_path / "new")]) != 0
+        assert main(["dev", "export", "openenv", *words, "-o", str(tmp_path / "new")]) != 0
         assert says in capsys.readouterr().err
         assert not (tmp_path / "new").exists()
-    assert main(["export", "openenv", "textcraft", "-o", str(package)]) == 3
+    assert main(["dev", "export", "openenv", "textcraft", "-o", str(package)]) == 3
     assert "exists already" in capsys.readouterr().err
 
 

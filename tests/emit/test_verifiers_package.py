@@ -1,5 +1,5 @@
-"""`agentc export verifiers`: a package that plays what is played here, by its own world always, and
-by verifiers, unmodified, where that is installed."""
+"""`agentc dev export verifiers`: a package that plays what is played here, by its own world
+always, and by verifiers, unmodified, where that is installed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(json.dumps([task, rows, episode.reward, episode.invalid]))
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "crafting"
-    assert main(["export", "verifiers", "textcraft", "max_depth=2", "-o", str(folder)]) == 0
+    assert main(["dev", "export", "verifiers", "textcraft", "max_depth=2", "-o", str(folder)]) == 0
     return folder
 
 
@@ -56,7 +56,7 @@ def test_its_world_needs_no_package_and_plays_what_is_played_here(package: Path)
 
 def test_an_entry_of_a_spec_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec, folder = str(ROOT / "specs" / "quickstart.yaml"), tmp_path / "new"
-    assert main(["export", "verifiers", "--spec", spec, "practice", "-o", str(folder)]) == 0
+    assert main(["dev", "export", "verifiers", "--spec", spec, "practice", "-o", str(folder)]) == 0
     assert "the package `practice_env` for verifiers" in capsys.readouterr().out
     held = json.loads((folder / "practice_env" / "environment.json").read_text("utf-8"))
     assert held["settings"]["recipes"] == "invented"
@@ -71,10 +71,10 @@ def test_what_no_taskset_can_hold_is_refused(
         (["sciworld"], "needs its server"),
         (["guess_my_city"], "the standard library alone: agentc_backends.environments.guessing"),
     ):
-        assert main(["export", "verifiers", *words, "-o", str(tmp_path / "new")]) == 3
+        assert main(["dev", "export", "verifiers", *words, "-o", str(tmp_path / "new")]) == 3
         assert says in capsys.readouterr().err
         assert not [*tmp_path.iterdir()]
-    assert main(["export", "verifiers", "textcraft", "-o", str(package)]) == 3
+    assert main(["dev", "export", "verifiers", "textcraft", "-o", str(package)]) == 3
     assert "exists already" in capsys.readouterr().err
 
 

@@ -16,6 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 def test_a_compiled_directory_makes_the_same_under_bare_snakemake(
     smoke: Smoke, tmp_path: Path
 ) -> None:
-    agentc("compile", smoke.spec, "-o", tmp_path / "compiled")
+    agentc("bundle", "--bare", smoke.spec, "-o", tmp_path / "compiled")
     snakemake(Path(sys.executable), tmp_path / "compiled")
     assert made(tmp_path / "compiled" / ".agentc" / "store") == made(smoke.store)

@@ -1,5 +1,5 @@
-"""`agentc import archer`: configurations with the keys of the released ones, and invented values,
-become specs that are right and hold every key; on the released files where they are at hand."""
+"""`agentc init --from-archer`: configurations with the keys of the released ones, and invented
+values, become specs that are right and hold every key; also on the released files."""
 
 from __future__ import annotations
 
@@ -233,16 +233,16 @@ def test_the_command_writes_a_spec_once_and_no_secret(
 ) -> None:
     secret = "${oc.env:quite-short-one}"  # of what is no setting it does not matter
     (folder / "own.yaml").write_text(TOP + WORDS + f"huggingface_token: '{secret}'\n")
-    assert main(["import", "archer", str(folder / "own.yaml")]) == 0
+    assert main(["init", "--from-archer", str(folder / "own.yaml")]) == 0
     shown = capsys.readouterr()
     assert "# - huggingface_token: a gated model takes" in shown.out
     assert secret not in shown.out + shown.err
     assert "as released, it ends in its first iteration" in shown.err
     target = folder / "spec.yaml"
-    assert main(["import", "archer", str(folder / "own.yaml"), str(target)]) == 0
+    assert main(["init", "--from-archer", str(folder / "own.yaml"), str(target)]) == 0
     assert target.read_text() == shown.out
-    assert main(["import", "archer", str(folder / "own.yaml"), str(target)]) == 2
-    assert main(["import", "archer", str(folder / "none.yaml")]) == 1
+    assert main(["init", "--from-archer", str(folder / "own.yaml"), str(target)]) == 2
+    assert main(["init", "--from-archer", str(folder / "none.yaml")]) == 1
     assert "cannot read" in capsys.readouterr().err
 
 

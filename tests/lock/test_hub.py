@@ -15,7 +15,7 @@ from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
 
 def commit_in_plan(spec: Path) -> str:
     out = spec.parent / "compiled"
-    assert main(["compile", str(spec), "-o", str(out)]) == 0
+    assert main(["bundle", "--bare", str(spec), "-o", str(out)]) == 0
     jobs = json.loads((out / "plan.json").read_text())["jobs"]
     (model,) = (job for job in jobs if job["kind"] == "model")
     return str(model["config"]["revision"])
@@ -146,7 +146,7 @@ def test_models_and_data_sets_without_a_revision_are_pinned_at_main(
     assert lock_of(hub_spec).section("models") == pins
     assert codes(capsys, hub_spec, "--locked") == (0, [])
     out = hub_spec.parent / "compiled"
-    assert main(["compile", str(hub_spec), "-o", str(out)]) == 0
+    assert main(["bundle", "--bare", str(hub_spec), "-o", str(out)]) == 0
     jobs = json.loads((out / "plan.json").read_text())["jobs"]
     (data,) = (job["config"] for job in jobs if job["kind"] == "dataset")
     assert (data["repo"], data["revision"]) == ("some/data", HEAD)

@@ -147,7 +147,7 @@ def test_a_limit_that_will_not_do_is_told_of(
 def test_preflight_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document(tmp_path, sft=", minutes: 1")
     spec, store = str(tmp_path / "spec.yaml"), str(tmp_path / "store")
-    main(["preflight", spec, "--store", store, "--offline", "--json"])
+    main(["plan", "--preflight", spec, "--store", store, "--offline", "--json"])
     findings = json.loads(capsys.readouterr().out)["findings"]
     (time,) = (each for each in findings if each["check"] == "time")
     assert (time["verdict"], time["about"]) == ("warning", ["sft"])

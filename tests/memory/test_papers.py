@@ -119,10 +119,10 @@ def test_commands_show_that_cards_of_80_gb_hold_it(
     assert "AGC66" not in said.out + said.err
     assert main(["plan", spec]) == 0
     shown = capsys.readouterr().out
-    assert main(["cost", spec]) == 0
+    assert main(["plan", "--cost", spec]) == 0
     most = "of 180 GB" if name == "sweet_rl/backend" else "of 80.0 GB"
     assert f" {most}" in capsys.readouterr().out
-    main(["preflight", "--offline", spec])  # whatever else this machine lacks
+    main(["plan", "--preflight", "--offline", spec])  # whatever else this machine lacks
     told = capsys.readouterr().out
     assert re.search(rf"ok +GPU memory.* {most} \([ab][12]00-", told), told
     assert "its servers take" not in told

@@ -138,9 +138,9 @@ def test_plan_cost_and_preflight_show_it(
     assert main(["plan", path, "--store", store, "--json"]) == 0
     jobs = {job["id"]: job for job in json.loads(capsys.readouterr().out)["jobs"]}
     assert jobs["sft"]["memory"]["card"] == "a100-80gb"
-    assert main(["cost", path, "--store", store]) == 0
+    assert main(["plan", "--cost", path, "--store", store]) == 0
     assert " of 80.0 GB" in capsys.readouterr().out
-    assert main(["preflight", path, "--store", store, "--offline", "--json"]) == 7
+    assert main(["plan", "--preflight", path, "--store", store, "--offline", "--json"]) == 7
     findings = json.loads(capsys.readouterr().out)["findings"]
     found = {(each["check"], each["verdict"]) for each in findings}
     assert {("GPU memory", "ok"), ("GPU memory", "unknown"), ("memory", "problem")} <= found

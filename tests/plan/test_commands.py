@@ -146,7 +146,7 @@ def test_compile_writes_a_directory(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "compiled"
-    assert run("compile", spec, "-o", out) == 0
+    assert run("bundle", "--bare", spec, "-o", out) == 0
     assert (out / "plan.json").read_text() == render_plan(plan_of(spec))
     assert (out / spec.name).read_text() == spec.read_text()
     assert f"cd {out} && snakemake" in capsys.readouterr().out
@@ -156,15 +156,15 @@ def test_compile_until_a_stage(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "compiled"
-    assert run("compile", spec, "-o", out, "--until", "sft") == 0
+    assert run("bundle", "--bare", spec, "-o", out, "--until", "sft") == 0
     compiled = json.loads((out / "plan.json").read_text())
     whole = plan_of(spec)
     assert compiled["targets"] == [whole.by_id()["sft"].object]
     assert [job["id"] for job in compiled["jobs"]] == [job.id for job in whole.jobs]
     assert "`sft` and what it needs" in capsys.readouterr().out
-    assert run("compile", spec, "-o", out, "--until", "eto.dpo") == 0
+    assert run("bundle", "--bare", spec, "-o", out, "--until", "eto.dpo") == 0
     assert len(json.loads((out / "plan.json").read_text())["targets"]) == 2
-    assert run("compile", spec, "-o", tmp_path / "none", "--until", "stf") == 5
+    assert run("bundle", "--bare", spec, "-o", tmp_path / "none", "--until", "stf") == 5
     assert "did you mean `sft`" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
@@ -173,7 +173,7 @@ def test_compile_into_something_else(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    assert run("compile", spec, "-o", tmp_path / "file") == 2
+    assert run("bundle", "--bare", spec, "-o", tmp_path / "file") == 2
     assert "cannot write" in capsys.readouterr().err
 
 
@@ -368,9 +368,9 @@ def test_provenance_asks_which_of_several_is_meant(
     swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave_plan(tmp_path, plan_of(swept))
-    assert run("provenance", "sft", "--store", tmp_path) == 5
+    assert run("why", "--full", "sft", "--store", tmp_path) == 5
     assert "name one: `sft@seed=0`, `sft@seed=1`" in capsys.readouterr().err
-    assert run("provenance", "evaluate_sft@seed=0", "--store", tmp_path) == 5
+    assert run("why", "--full", "evaluate_sft@seed=0", "--store", tmp_path) == 5
     assert "evaluate_sft@seed=0 (evaluate/" in capsys.readouterr().err, "the metrics, not episodes"
 
 

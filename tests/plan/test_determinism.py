@@ -16,7 +16,7 @@ _MAIN = "import sys; from agentc.cli import main; sys.exit(main())"
 def compiled(spec: Path, out: Path, cwd: Path, **variables: str) -> bytes:
     """plan.json of a fresh process."""
     subprocess.run(
-        [sys.executable, "-c", _MAIN, "compile", str(spec), "-o", str(out)],
+        [sys.executable, "-c", _MAIN, "bundle", "--bare", str(spec), "-o", str(out)],
         cwd=cwd,
         env={**os.environ, **variables},
         check=True,

@@ -1,4 +1,4 @@
-"""`agentc preflight`: facts of this machine, a hub that answers, exit codes, both forms."""
+"""`agentc plan --preflight`: facts of this machine, a hub that answers, exit codes, both forms."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Look:
         file = tmp_path / "spec.yaml"
         file.write_text(spec)
         store = str(tmp_path / "store")
-        code = main(["preflight", str(file), "--store", store, "--json", *words])
+        code = main(["plan", "--preflight", str(file), "--store", store, "--json", *words])
         return code, json.loads(capsys.readouterr().out)
 
     return run
@@ -396,7 +396,7 @@ def test_text_and_exit_codes(
     file = tmp_path / "spec.yaml"
     file.write_text(SPEC)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    words = ["preflight", str(file), "--store", str(tmp_path / "store")]
+    words = ["plan", "--preflight", str(file), "--store", str(tmp_path / "store")]
     assert main(words) == 7
     shown = capsys.readouterr().out
     assert shown.index("on this machine:") < shown.index("asked of others:")

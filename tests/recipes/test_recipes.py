@@ -127,7 +127,7 @@ def test_a_verb(tmp_path: Path) -> None:
 def test_an_environment(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "environment")
     tree.imports()
-    assert "it conforms" in tree.agentc("conformance", "env.counting", "--run")
+    assert "it conforms" in tree.agentc("dev", "conformance", "env.counting", "--run")
     spec = tree.spec(
         EXPERT.replace("ENVIRONMENT", "counting, numbers: 4") + SFT.replace("DATA", "expert")
     )
@@ -137,7 +137,7 @@ def test_an_environment(tmp_path: Path) -> None:
 def test_a_backend_of_a_kind(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "backend")
     tree.imports()
-    assert "it conforms" in tree.agentc("conformance", "mix.concatenate")
+    assert "it conforms" in tree.agentc("dev", "conformance", "mix.concatenate")
     text = EXPERT.replace("ENVIRONMENT", "textcraft") + MIX + SFT.replace("DATA", "mixed")
     assert "no errors" in tree.agentc("check", tree.spec(text))
 
@@ -145,7 +145,7 @@ def test_a_backend_of_a_kind(tmp_path: Path) -> None:
 def test_a_kind(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "kind")
     tree.imports()
-    assert "it conforms" in tree.agentc("conformance", "head.rows")
+    assert "it conforms" in tree.agentc("dev", "conformance", "head.rows")
     text = EXPERT.replace("ENVIRONMENT", "textcraft") + HEAD + SFT.replace("DATA", "first")
     assert "first" in tree.agentc("plan", tree.spec(text), "--store", str(tmp_path / "store"))
 
@@ -153,7 +153,7 @@ def test_a_kind(tmp_path: Path) -> None:
 def test_an_algorithm(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "algorithm")
     tree.imports()
-    assert "it conforms" in tree.agentc("conformance", "reinforce.online_rl")
+    assert "it conforms" in tree.agentc("dev", "conformance", "reinforce.online_rl")
     text = EXPERT.replace("ENVIRONMENT", "corridor, tasks: 8") + LEARN
     tree.agentc("run", tree.spec(text), "--store", str(tmp_path / "store"))
     (curve,) = (tmp_path / "store").glob("objects/online_rl/*/data/curve.jsonl")

@@ -82,7 +82,7 @@ def follow(folder: Path) -> tuple[Road, ...]:
 
 
 def watch_compile(folder: Path) -> Seen:
-    """What each module sees of the values while `agentc compile` writes a plan."""
+    """What each module sees of the values while `agentc bundle --bare` writes a plan."""
     _watched(folder / "compile", "compile", str(HERE / "spec.yaml"), "-o", str(folder / "plan"))
     return _read(folder / "compile", "compile.json")
 

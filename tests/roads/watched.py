@@ -28,7 +28,7 @@ def main() -> int:
     watch.start()
     try:
         if what == "compile":
-            status: int = importlib.import_module("agentc.cli").main(["compile", *words])
+            status: int = importlib.import_module("agentc.cli").main(["bundle", "--bare", *words])
         else:
             environment.python_command = python_command
             status = importlib.import_module("agentc.runtime.job").main(words)

@@ -78,14 +78,14 @@ def test_the_full_run_after_one_job_of_a_smoke_run(
         code, out, err = say(capsys, "status", *words)
         assert (code, out.splitlines()[0].split(" of ")[0]) == (0, "quickstart: 23")
         assert err == ""
-        code, out, _ = say(capsys, "claims", *words)
+        code, out, _ = say(capsys, "report", "--claims", *words)
         assert (code, out[:6]) == (0, "claims")
         code, out, _ = say(capsys, "report", *words)
         report = next(object_of(job) for job in full["jobs"] if job["kind"] == "report")
         assert (code, out.strip()) == (0, str(layout.data(report) / "index.html"))
-    code, _, err = say(capsys, "claims", SPEC, "--scale", "smoke")
+    code, _, err = say(capsys, "report", "--claims", SPEC, "--scale", "smoke")
     assert (code, "quickstart@smoke" in err) == (5, True)
-    assert say(capsys, "provenance", "sft", "--run", "quickstart", "--scale", "full")[0] == 0
+    assert say(capsys, "why", "--full", "sft", "--run", "quickstart", "--scale", "full")[0] == 0
 
 
 def test_each_has_a_report_and_verdicts(
@@ -98,7 +98,7 @@ def test_each_has_a_report_and_verdicts(
     pages = {say(capsys, "report", SPEC, *more)[1]
              for more in ((), ("--scale", "smoke"), ("-p", "seed=1"))}  # fmt: skip
     assert len(pages) == 3
-    _, out, _ = say(capsys, "runs")
+    _, out, _ = say(capsys, "status", "--all-runs")
     assert [line.split()[0] for line in out.splitlines()[1:]] == [
         "quickstart@seed=1", "quickstart@smoke", "quickstart"
     ]  # fmt: skip

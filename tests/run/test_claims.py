@@ -1,4 +1,4 @@
-"""Claims at the end of a run and by `agentc claims`: the table, the gate and its exit code."""
+"""Claims at the end of a run and by `agentc report --claims`: table, gate and exit code."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ def test_claims_command_shows_the_last_run(
     plan_with_judge: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = str(plan_with_judge.store)
-    assert main(["claims", "--store", store]) == 5
+    assert main(["report", "--claims", "--store", store]) == 5
     assert "nothing was run" in capsys.readouterr().err
     plan_with_judge.run_all()
-    assert main(["claims", "--store", store]) == 6
+    assert main(["report", "--claims", "--store", store]) == 6
     shown = capsys.readouterr()
     assert "ETO on WebShop (Table 2)" in shown.out
     assert "AGC720" in shown.err
-    assert main(["claims", "--store", store, "--json"]) == 6
+    assert main(["report", "--claims", "--store", store, "--json"]) == 6
     told = json.loads(capsys.readouterr().out)
     assert [claim["name"] for claim in told["claims"]] == ["main", "more"]
     shutil.rmtree(plan_with_judge.store / "objects" / "judge")
-    assert main(["claims", "--store", store]) == 5
+    assert main(["report", "--claims", "--store", store]) == 5
     assert "no verdicts yet" in capsys.readouterr().err
 
 
@@ -145,12 +145,12 @@ def test_a_claim_without_scores_and_a_reduced_scale() -> None:
 def test_claims_of_a_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("agentc: 1\nname: bad\nstagess: {}\n")
-    assert main(["claims", str(bad), "--store", str(tmp_path / "store")]) == 1
+    assert main(["report", "--claims", str(bad), "--store", str(tmp_path / "store")]) == 1
     assert "stagess" in capsys.readouterr().err
     spec = tmp_path / "none.yaml"
     spec.write_text(
         "agentc: 1\nname: none\nenvironments:\n  craft: {backend: textcraft}\n"
         "prompts:\n  react: {instruction: Act.}\nstages:\n  expert: {kind: expert, split: train}\n"
     )
-    assert main(["claims", str(spec), "--store", str(tmp_path / "store")]) == 5
+    assert main(["report", "--claims", str(spec), "--store", str(tmp_path / "store")]) == 5
     assert "has no claims" in capsys.readouterr().err

@@ -103,7 +103,8 @@ def test_jobs_refused_for_one_reason_are_one_paragraph(
         "SLURM refused s0, s1: invalid partition specified: nosuch; Invalid partition name"
         " specified",
         f"  partition nosuch comes from default-resources: slurm_partition of {profile.file}",
-        f"  `agentc preflight SPEC --profile {profile.name}` says what the cluster has and takes",
+        f"  `agentc plan --preflight SPEC --profile {profile.name}` says what the cluster has and"
+        " takes",
     ]
 
 

@@ -1,5 +1,5 @@
-"""`agentc schema --draft-07`: valid, whole in itself, and of one mind with the schema that editors
-read. Ajv, which SchemaStore uses, comes from npm, once, into .agentc/."""
+"""`agentc dev schema --draft-07`: valid, whole in itself, and of one mind with the schema that
+editors read. Ajv, which SchemaStore uses, comes from npm, once, into .agentc/."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_it_is_a_schema_of_draft_07_that_needs_no_other(installed: Any) -> None:
 
 
 def test_the_command_prints_it(installed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema", "--draft-07"]) == 0
+    assert main(["dev", "schema", "--draft-07"]) == 0
     assert json.loads(capsys.readouterr().out) == installed
 
 

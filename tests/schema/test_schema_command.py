@@ -1,4 +1,4 @@
-"""`agentc schema` as typed."""
+"""`agentc dev schema` as typed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentc.published.json_schema import language_schema
 
 def test_it_prints_the_schema_of_specs(capsys: pytest.CaptureFixture[str]) -> None:
     """That it is one, and describes everything, is held in `test_json_schema.py`."""
-    assert main(["schema"]) == 0
+    assert main(["dev", "schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert schema["title"] == "agentc spec"
     assert schema == language_schema(load_backends())
@@ -23,8 +23,8 @@ def test_it_prints_the_schema_of_specs(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("words", "title"),
     [
-        (["schema", "--kind", "dpo"], "agentc stage of kind dpo"),
-        (["schema", "--backend", "env.textcraft"], "settings of env.textcraft"),
+        (["dev", "schema", "--kind", "dpo"], "agentc stage of kind dpo"),
+        (["dev", "schema", "--backend", "env.textcraft"], "settings of env.textcraft"),
     ],
 )
 def test_it_prints_a_schema(
@@ -39,8 +39,8 @@ def test_it_prints_a_schema(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["schema", "--kind", "dpoo"], "did you mean `dpo`?"),
-        (["schema", "--backend", "env.textcarft"], "did you mean `env.textcraft`?"),
+        (["dev", "schema", "--kind", "dpoo"], "did you mean `dpo`?"),
+        (["dev", "schema", "--backend", "env.textcarft"], "did you mean `env.textcraft`?"),
     ],
 )
 def test_what_does_not_exist_is_not_found(

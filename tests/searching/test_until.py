@@ -233,5 +233,5 @@ def test_people_are_told_who_follows_the_rule(
 ) -> None:
     assert main(["explain", "climb.2.height", str(SUMMIT)]) == 0
     assert "rounds: up to 6, until reward reaches 0.8" in capsys.readouterr().out
-    assert main(["compile", str(SUMMIT), "-o", str(tmp_path / "out")]) == 0
+    assert main(["bundle", "--bare", str(SUMMIT), "-o", str(tmp_path / "out")]) == 0
     assert "by `agentc run` alone: this has all rounds" in capsys.readouterr().err

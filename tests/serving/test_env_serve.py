@@ -1,4 +1,4 @@
-"""`agentc env-serve`: settings are checked as a spec's, and the server is a real one."""
+"""`agentc serve`: settings are checked as a spec's, and the server is a real one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Callable[..., Serving]]:
 
     def start(*words: str, **variables: str) -> Serving:
         process = subprocess.Popen(
-            [AGENTC, "env-serve", *words],
+            [AGENTC, "serve", *words],
             stdout=subprocess.PIPE, text=True, cwd=tmp_path,
             env={**os.environ, "AGENTC_ENVIRONMENTS": str(folder), **variables},
         )  # fmt: skip
@@ -146,7 +146,7 @@ def test_an_entry_of_a_spec_without_a_token_at_a_port(
     with urllib.request.urlopen(serving.url + "/meta") as answer:
         assert b'"max_depth":3' in answer.read()
     taken = subprocess.run(
-        [AGENTC, "env-serve", "textcraft", "--port", str(port)],
+        [AGENTC, "serve", "textcraft", "--port", str(port)],
         capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path,
     )  # fmt: skip
     said = f"agentc: port {port} is taken; name another one\n"
@@ -219,5 +219,5 @@ def test_what_is_wrong_is_said(
     asked = ASKED.format(url="http://127.0.0.1:1/v1")
     (tmp_path / "asked.yaml").write_text(asked, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert main(["env-serve", *words]) == code
+    assert main(["serve", *words]) == code
     assert says in capsys.readouterr().err

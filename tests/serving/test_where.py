@@ -44,7 +44,7 @@ def test_it_is_shown_and_changes_no_key(said: Any, tmp_path: Path) -> None:
     full = said("plan", "spec.yaml", "--full")
     assert "environment in the job's process: env.textcraft" in full
     assert "environment server: env.sciworld" in full
-    said("compile", "spec.yaml", "-o", "out")
+    said("bundle", "--bare", "spec.yaml", "-o", "out")
     plan = json.loads((tmp_path / "out" / "plan.json").read_text("utf-8"))
     jobs = {job["id"]: job for job in plan["jobs"]}
     assert jobs["here"]["key"] == jobs["there"]["key"]

@@ -1,5 +1,5 @@
-"""`agentc preflight` and `agentc plan --profile` against a real SLURM: what they say of a request
-is what becomes of it."""
+"""`agentc plan --preflight` and `agentc plan --profile` against a real SLURM: what they say of a
+request is what becomes of it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,18 @@ def test_preflight_agrees_with_sbatch(
     for placement, words in REQUESTS:
         spec.write_text(SPEC.format(placement=placement))
         store = str(tmp_path / "store")
-        main(["preflight", str(spec), "--store", store, "--profile", str(profile), "--json"])
+        main(
+            [
+                "plan",
+                "--preflight",
+                str(spec),
+                "--store",
+                store,
+                "--profile",
+                str(profile),
+                "--json",
+            ]
+        )
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         problems = [
             each for each in found["findings"] if each["online"] and each["verdict"] == "problem"

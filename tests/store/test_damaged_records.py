@@ -143,15 +143,15 @@ def test_a_run_whose_last_plan_is_damaged_is_named_and_loses_nothing(
         last.unlink()
     else:
         last.write_text(text[:40])
-    said = store_says(capsys, layout, "runs")
+    said = store_says(capsys, layout, "status", "--all-runs")
     assert f"quick is damaged: {last} cannot be read" in said
     assert "other" in said
     assert f"{last} cannot be read" in store_says(capsys, layout, "status", "quick")
     assert "nothing was deleted" in store_says(capsys, layout, "store", "gc", "--delete")
     assert find_work(json.loads(text), layout).missing == ()
-    assert "quick: forgotten" in store_says(capsys, layout, "runs", "--forget", "quick")
+    assert "quick: forgotten" in store_says(capsys, layout, "status", "--forget", "quick")
     assert find_garbage(layout).objects, "it is known by the record alone"
-    assert "damaged" not in store_says(capsys, layout, "runs")
+    assert "damaged" not in store_says(capsys, layout, "status", "--all-runs")
 
 
 def test_running_it_again_mends_a_lost_last_plan(layout: StoreLayout) -> None:

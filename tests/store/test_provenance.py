@@ -1,4 +1,4 @@
-"""`agentc provenance`: lineages of published objects, from manifests alone."""
+"""`agentc why --full`: lineages of published objects, from manifests alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def made(plan: TinyPlan) -> TinyPlan:
 
 
 def provenance(plan: TinyPlan, *words: str) -> int:
-    return main(["provenance", *words, "--store", str(plan.store)])
+    return main(["why", "--full", *words, "--store", str(plan.store)])
 
 
 def test_a_stage_with_all_that_it_was_made_from(

@@ -118,7 +118,7 @@ def test_runs_lists_and_names_choose(
         run_once(layout, text, until="j0" if scale else None)
         folder = RunFolder.of_plan(layout, json.loads(text))
         os.utime(folder.state, (1000 + number, 1000 + number))
-    listed = store_says(capsys, layout, "runs").splitlines()
+    listed = store_says(capsys, layout, "status", "--all-runs").splitlines()
     assert [line.split()[:2] for line in listed[1:]] == [
         ["quick@smoke", "unfinished"], ["quick@seed=1", "complete"], ["quick", "complete"]
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def test_runs_lists_and_names_choose(
     said = store_says(capsys, layout, "status", "quick", "--scale", "large")
     assert "no run of `quick` with --scale large; there are" in said
     assert "quick@seed=1: forgotten" in store_says(
-        capsys, layout, "runs", "--forget", "quick@seed=1"
+        capsys, layout, "status", "--forget", "quick@seed=1"
     )
     assert find_garbage(layout).objects
 
@@ -157,6 +157,6 @@ def test_a_run_that_is_only_beginning_is_not_forgotten(
     run_once(layout, text)
     folder = RunFolder.of(layout, "quick")
     with plan_in_use(folder, keep_plan(folder, text)):
-        assert "quick is at work" in store_says(capsys, layout, "runs", "--forget", "quick")
+        assert "quick is at work" in store_says(capsys, layout, "status", "--forget", "quick")
     assert folder.last_plan.is_file()
-    assert "quick: forgotten" in store_says(capsys, layout, "runs", "--forget", "quick")
+    assert "quick: forgotten" in store_says(capsys, layout, "status", "--forget", "quick")

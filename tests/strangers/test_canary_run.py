@@ -108,8 +108,8 @@ def test_a_real_run(port: int, tmp_path: Path) -> None:
         for words in (
             ["check", str(spec)],
             ["plan", str(spec), "--store", str(store)],
-            ["compile", str(spec), "-o", str(tmp_path / "compiled")],
-            ["cost", str(spec), "--store", str(store)],
+            ["bundle", "--bare", str(spec), "-o", str(tmp_path / "compiled")],
+            ["plan", "--cost", str(spec), "--store", str(store)],
             ["graph", str(spec), "--store", str(store)],
             ["bundle", str(spec), "-o", str(tmp_path / "bundle")],
             ["run", str(spec), "--store", str(store), "--plain", ECHOED],

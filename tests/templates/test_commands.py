@@ -1,4 +1,4 @@
-"""`agentc templates` and `agentc init`, as one types them."""
+"""`agentc init --templates` and `agentc init`, as one types them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agentc.templates.library import shipped_names
 
 
 def test_the_list_names_every_template(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["templates"]) == 0
+    assert main(["init", "--templates"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(shipped_names())
 
 
 def test_show_prints_parameters_and_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["templates", "show", "eto/sft"]) == 0
+    assert main(["init", "--templates", "eto/sft"]) == 0
     text = capsys.readouterr().out
     assert "model  string   required" in text
     assert 'kind: sft\n  model: "{{ model }}"' in text
-    assert main(["templates", "show", "eto/sfft"]) == 5
+    assert main(["init", "--templates", "eto/sfft"]) == 5
     assert "did you mean `eto/sft`?" in capsys.readouterr().err
 
 
@@ -31,7 +31,7 @@ def test_show_tells_what_is_wrong_with_a_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("agentc: 1\ntemplate: stag\ndoc: d\nbody: {kind: sft}\n")
-    assert main(["templates", "show", "./mine.yaml"]) == 1
+    assert main(["init", "--templates", "./mine.yaml"]) == 1
     error = capsys.readouterr().err
     assert "mine.yaml:2:11: error[AGC420]: a template cannot make `stag`" in error
     assert "did you mean `stage`?" in error

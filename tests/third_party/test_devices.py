@@ -102,7 +102,7 @@ def test_more_than_there_are_is_refused_before_the_run(spec: Path) -> None:
     assert "two0 asks for 2 GPUs (spec.yaml:8), and this machine has 1 (0)" in done.stderr
     assert "lower placement.gpus" in done.stderr
     assert not (spec.parent / "journal").exists()
-    checked = agentc(spec, "preflight", "spec.yaml", "--offline", AGENTC_GPUS="1")
+    checked = agentc(spec, "plan", "--preflight", "spec.yaml", "--offline", AGENTC_GPUS="1")
     assert checked.returncode == 7
     assert "two0 asks for 2 GPUs (spec.yaml:8), and this machine has 1 (0)" in checked.stdout
 

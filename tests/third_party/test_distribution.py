@@ -74,9 +74,9 @@ def _pip(*words: str) -> None:
 
 
 def test_the_kit_passes(agentc: Agentc) -> None:
-    done = agentc("conformance", "acme.pair", "--set", "sources=self")
+    done = agentc("dev", "conformance", "acme.pair", "--set", "sources=self")
     assert done.returncode == 0, done.stdout
-    done = agentc("conformance", "env.guess")
+    done = agentc("dev", "conformance", "env.guess")
     assert done.returncode == 0, done.stdout
     assert "it conforms" in done.stdout
 
@@ -92,7 +92,7 @@ def test_a_spec_finds_them_by_their_short_names(agentc: Agentc) -> None:
 
 
 def test_the_schema_for_editors_has_their_settings(agentc: Agentc) -> None:
-    schema = agentc("schema").stdout
+    schema = agentc("dev", "schema").stdout
     assert "Of equally good attempts take the one with fewer turns." in schema
     assert "The numbers are 1 to this one." in schema
 
@@ -205,7 +205,7 @@ BROKEN = {
 def test_the_kit_catches_a_broken_one(agentc: Agentc, site: Path, name: str) -> None:
     file, old, new, complaint = BROKEN[name]
     _break(site / "acme_agents" / file, old, new)
-    done = agentc("conformance", "acme.pair", "--set", "sources=self")
+    done = agentc("dev", "conformance", "acme.pair", "--set", "sources=self")
     assert done.returncode == 1, done.stdout
     assert complaint in done.stdout + done.stderr
 
@@ -239,7 +239,7 @@ def test_check_reports_a_broken_one_by_name(
 
 
 def test_a_name_that_is_not_installed(agentc: Agentc) -> None:
-    done = agentc("conformance", "acme.pear")
+    done = agentc("dev", "conformance", "acme.pear")
     assert done.returncode == 5
     assert "acme.pair" in done.stderr
 

@@ -82,10 +82,10 @@ def test_no_code_runs_without_consent(agentc: Agentc, folder: Path) -> None:
 
 def test_its_files_are_in_keys_and_plan(agentc: Agentc, folder: Path) -> None:
     allowed = ("--allow-code", ".")
-    assert agentc("compile", "spec.yaml", "-o", "one", *allowed).returncode == 0
+    assert agentc("bundle", "--bare", "spec.yaml", "-o", "one", *allowed).returncode == 0
     job = folder / "acme_agents" / "job_pair.py"
     job.write_text(job.read_text() + "# another one\n")
-    assert agentc("compile", "spec.yaml", "-o", "two", *allowed).returncode == 0
+    assert agentc("bundle", "--bare", "spec.yaml", "-o", "two", *allowed).returncode == 0
     one, two = (json.loads((folder / name / "plan.json").read_text()) for name in ("one", "two"))
     keys = [{each["id"]: each["key"] for each in plan["jobs"]} for plan in (one, two)]
     assert keys[0]["expert"] != keys[1]["expert"]  # it is played in that package's world

@@ -54,7 +54,7 @@ def test_its_wheel_conforms_and_its_expert_runs(tmp_path: Path, repository: Path
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    conforms = agentc("conformance", "env.sorting", "--run")
+    conforms = agentc("dev", "conformance", "env.sorting", "--run")
     assert "it conforms" in conforms
     assert "passed   serves: expert" in conforms
     shutil.copy(SOURCE / "spec.yaml", tmp_path / "spec.yaml")

@@ -175,7 +175,7 @@ def make(
     under `environments:`; relative paths start in the present directory.
 
     Episodes are truncated after `max_turns` actions, by default the environment's own limit. Raises
-    SettingsError, and NotInsideError where the environment needs its server (`agentc env-serve`)
+    SettingsError, and NotInsideError where the environment needs its server (`agentc serve`)
     or software that this Python lacks.
     """
     sink = Sink()
@@ -186,7 +186,7 @@ def make(
     backend = entry.backend
     if not entry.lease.inside:
         raise NotInsideError(
-            f"{backend.id} cannot be opened in this process; `agentc env-serve "
+            f"{backend.id} cannot be opened in this process; `agentc serve "
             f"{backend.id.removeprefix('env.')}` starts its server"
         )
     words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": "none"}

@@ -84,7 +84,7 @@ def _main(argv: Sequence[str] | None) -> int:
     gc.set_threshold(_COLLECT_AFTER)
     arguments: argparse.Namespace | None = None
     try:
-        if argv is None and "_ARGCOMPLETE" in os.environ:  # the tab key: `agentc completion`
+        if argv is None and "_ARGCOMPLETE" in os.environ:  # the tab key: `agentc dev completion`
             from agentc.cli.completing import complete
 
             complete(_parser_of)
@@ -102,7 +102,7 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of a command that only prints: `agentc schema | head`
+    except BrokenPipeError:  # the reader of a command that only prints: `agentc dev schema | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     except CommandError as error:

@@ -38,8 +38,8 @@ def add_run_choice(parser: argparse.ArgumentParser, default: str = "the one run 
         "name",
         nargs="?",
         metavar="NAME|SPEC",
-        help=f"the experiment, by name or by its spec (default: {default}); `agentc runs` lists"
-        " what was run",
+        help=f"the experiment, by name or by its spec (default: {default}); `agentc status"
+        " --all-runs` lists what was run",
     )
     add_variant_arguments(parser)
 

@@ -1,4 +1,4 @@
-"""Tab completion: main() calls `complete` where a shell asks (`agentc completion` sets that up).
+"""Tab completion: main() calls `complete` where a shell asks (`agentc dev completion` sets it up).
 
 argcomplete reads the line and the options of our parser; the words that only agentc knows come
 from specs and stores. Nothing of this is imported when a command runs.

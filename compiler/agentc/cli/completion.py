@@ -1,4 +1,4 @@
-"""`agentc completion SHELL`: what makes a shell ask agentc at the tab key (`completing.py`)."""
+"""`agentc dev completion SHELL`: what makes a shell ask agentc at the tab key (`completing.py`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ HELP = "print what completes agentc's commands, options and names in bash, zsh o
 
 _EPILOG = """\
 Once, for every shell that is begun from then on:
-  bash  agentc completion bash > ~/.local/share/bash-completion/completions/agentc
-  zsh   agentc completion zsh > FOLDER/_agentc     (FOLDER: one of $fpath, before compinit)
-  fish  agentc completion fish > ~/.config/fish/completions/agentc.fish
+  bash  agentc dev completion bash > ~/.local/share/bash-completion/completions/agentc
+  zsh   agentc dev completion zsh > FOLDER/_agentc     (FOLDER: one of $fpath, before compinit)
+  fish  agentc dev completion fish > ~/.config/fish/completions/agentc.fish
 
-In this shell alone: `eval "$(agentc completion bash)"` (zsh: after compinit), or
-`agentc completion fish | source`.
+In this shell alone: `eval "$(agentc dev completion bash)"` (zsh: after compinit), or
+`agentc dev completion fish | source`.
 """
 
 

@@ -1,4 +1,4 @@
-"""`agentc conformance ID...`: hold installed backends to what the compiler promises."""
+"""`agentc dev conformance ID...`: hold installed backends to what the compiler promises."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ A backend conforms when every setting that it reads changes what its job is told
 refused by name, lowering is pure, its programs exist, and its lock pins exactly; see
 docs/backends_guide.md. Exit codes: 0 it conforms, 1 it does not, 5 there is no such backend.
 
-  agentc conformance acme.pair
-  agentc conformance acme.sft --set lr=1e-3 --try tokenizer=other.json
+  agentc dev conformance acme.pair
+  agentc dev conformance acme.sft --set lr=1e-3 --try tokenizer=other.json
 """
 
 
@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for complaint in complaints:
             print(f"agentc: {complaint}", file=sys.stderr)
         if not complaints:
-            hint = did_you_mean(name, table.backends) or "see `agentc schema` for what is installed"
+            hint = did_you_mean(name, table.backends) or "`agentc dev schema` has what is installed"
             print(f"agentc: no installed backend is called {name}; {hint}", file=sys.stderr)
         code = max(code, 1 if complaints else 5)
     return code

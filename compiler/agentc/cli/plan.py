@@ -174,7 +174,7 @@ def _show_plan(arguments: argparse.Namespace) -> int:
             print(line)
         if expected is not None:
             show_estimate(expected)
-            print("  `agentc cost` shows the sources")
+            print("  `agentc plan --cost` shows the sources")
         if needs := memory_text((*work.missing, *_shared_servers(work.document))):
             print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
         if requests is not None:

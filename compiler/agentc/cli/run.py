@@ -55,7 +55,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="run although `agentc preflight` has a problem, such as too few GPUs",
+        help="run although `agentc plan --preflight` has a problem, such as too few GPUs",
     )
     parser.add_argument(
         "--track",

@@ -168,7 +168,7 @@ class ExperimentRun:
         print(plan_text(review, costs=cost_column(estimates), width=width), end="")
         if expected is not None:
             show_estimate(expected)
-            print("  `agentc cost` shows the sources")
+            print("  `agentc plan --cost` shows the sources")
 
     def execute(self, checked: Checked, cost: Cost) -> int:
         """Run what is missing, step by step; returns the exit code."""

@@ -1,7 +1,7 @@
 """The conformance kit: what the compiler promises about settings, held against one backend.
 
-`agentc conformance ID` runs it from the command line; `checks_of` gives the same checks to a test
-suite of any distribution (docs/backends_guide.md).
+`agentc dev conformance ID` runs it from the command line; `checks_of` gives the same checks to a
+test suite of any distribution (docs/backends_guide.md).
 """
 
 from agentc.conformance.bench import Bench, LoweringOutcome

@@ -156,7 +156,7 @@ tags:
 
 # {title}
 
-{doc} Exported by `agentc export openenv` ({release}) from `{backend}`.
+{doc} Exported by `agentc dev export openenv` ({release}) from `{backend}`.
 
 ```sh
 pip install -r requirements.lock --no-deps --require-hashes
@@ -196,7 +196,7 @@ def write_openenv_package(target: Path, name: str, entry: ExportedEntry) -> int:
     if _PLAIN_LINES.search(entry.lock):
         raise ExportError(
             f"the software environment `{entry.backend.software.name}` is more than a list of "
-            "pins, so no plain `pip install` makes it; `agentc env-serve` serves it where agentc is"
+            "pins, so no plain `pip install` makes it; `agentc serve` serves it where agentc is"
         )
     return write_whole(target, lambda draft: _write(draft, name, entry))
 

@@ -125,7 +125,7 @@ class {Name}Taskset(vf.Taskset[{Name}Task, {Name}Config]):
 README = """\
 # {title}
 
-{doc} Exported by `agentc export verifiers` ({release}) from `{backend}`.
+{doc} Exported by `agentc dev export verifiers` ({release}) from `{backend}`.
 
 ```sh
 uv pip install .
@@ -169,7 +169,7 @@ def write_verifiers_package(target: Path, name: str, entry: ExportedEntry) -> in
     if not entry.lease.inside:
         raise ExportError(
             f"{entry.backend.id} needs its server under these settings, and a taskset plays in the "
-            "process of verifiers; `agentc export openenv` writes a package with a server"
+            "process of verifiers; `agentc dev export openenv` writes a package with a server"
         )
     return write_whole(target, lambda draft: _write(draft, name, entry))
 
@@ -199,7 +199,7 @@ def _opened(module: Path) -> dict[str, int]:
         raise ExportError(
             "the world cannot be opened from a package that has the standard library alone: "
             + "".join(last).rpartition("Error: ")[2]
-            + "; `agentc export openenv` brings packages along"
+            + "; `agentc dev export openenv` brings packages along"
         )
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     return {split: int(count) for split, count in lines}

@@ -1,1 +1,1 @@
-"""Configurations of released code, written anew as specs: `agentc import`."""
+"""Configurations of released code, written anew as specs: `agentc init --from-archer`."""

@@ -233,7 +233,7 @@ def import_archer(name: str, released: Released) -> ImportedSpec:
     unread = {**_NOWHERE, **_UNREAD[method]}
     without = {key: why for key, why in unread.items() if key in released}
     crashes = tuple(_crashes(released))
-    head = [f"# ArCHer's {name} as a spec, by `agentc import archer`. As released"]
+    head = [f"# ArCHer's {name} as a spec, by `agentc init --from-archer`. As released"]
     head += [f"# - {each}" for each in crashes]
     head += ["#", "# Keys that become no setting:"]
     head += [f"# - {key}: {why}" for key, why in without.items()]

@@ -1,5 +1,5 @@
-"""Every check of preflight over what has to run: for `agentc preflight`, and without SLURM's limits
-and the model hub for `agentc run`, before anything is measured, built or downloaded."""
+"""Every check of preflight over what has to run: for `agentc plan --preflight`, and without SLURM's
+limits and the model hub for `agentc run`, before anything is measured, built or downloaded."""
 
 from __future__ import annotations
 

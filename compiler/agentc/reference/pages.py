@@ -65,7 +65,7 @@ def spec_page() -> str:
         "Of each setting: its type, its default, its class and its meaning. The class says whether "
         "it enters the content key of its job:",
         "`semantic` does, `placement` and `metadata` never do. "
-        "`agentc schema` prints the whole language as a JSON Schema for editors.",
+        "`agentc dev schema` prints the whole language as a JSON Schema for editors.",
         "",
     ]
     for kind in KINDS:

@@ -56,7 +56,7 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
 
 
 LISTS = ("kinds", "backends", "environments", "servers", "metrics", "artifacts")
-"""What `agentc list` lists."""
+"""What `agentc explain --list` lists."""
 
 
 def rows(what: str, table: BackendTable) -> list[tuple[str, str]]:

@@ -98,8 +98,8 @@ def _paragraph(
     lines = dict.fromkeys(line for job in jobs for line in _sources(refused.reason, job, requests))
     yield from (f"  {line}" for line in lines)
     yield (
-        f"  `agentc preflight SPEC --profile {requests.profile.name}` says what the cluster has"
-        " and takes"
+        f"  `agentc plan --preflight SPEC --profile {requests.profile.name}` says what the cluster"
+        " has and takes"
     )
 
 

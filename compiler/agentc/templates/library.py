@@ -71,7 +71,7 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
             f"`{name}` is a spec, and `use:` takes templates",
             _start(mapping),
             expected=f"a file with {listed(language.TEMPLATE_KEYS)}",
-            fix="`agentc templates show eto/rounds` prints a template",
+            fix="`agentc init --templates eto/rounds` prints a template",
         )
         return None
     keys = read_keys(mapping, language.TEMPLATE_KEYS, place, sink, outline=True)

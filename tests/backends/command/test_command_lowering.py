@@ -47,7 +47,7 @@ def compiled(
     spec = folder / "harness.yaml"
     spec.write_text(SPEC.replace("KIND", kind).replace("OPTIONS", options) + more)
     out = folder / "plan"
-    if main(["compile", str(spec), "-o", str(out)]) != 0:
+    if main(["bundle", "--bare", str(spec), "-o", str(out)]) != 0:
         return None
     document = json.loads((out / "plan.json").read_text("utf-8"))
     return {job["id"]: job for job in document["jobs"]}

@@ -38,7 +38,7 @@ def faults(capsys: pytest.CaptureFixture[str], spec: str) -> list[tuple[str, str
 
 def job(spec: str) -> dict[str, Any]:
     out = Path(spec).parent / "plan"
-    assert main(["compile", spec, "-o", str(out)]) == 0
+    assert main(["bundle", "--bare", spec, "-o", str(out)]) == 0
     jobs = json.loads((out / "plan.json").read_text("utf-8"))["jobs"]
     found: dict[str, Any] = next(one for one in jobs if one["id"] == "general")
     return found

@@ -155,7 +155,7 @@ def test_a_file_of_ones_own_is_in_plan_and_key(
 
     def scores(tasks: str) -> dict[str, Any]:
         (folder / "own.yaml").write_text(SPEC.replace("BACKEND, ", "").replace("TASKS", tasks))
-        assert main(["compile", str(folder / "own.yaml"), "-o", str(folder / "plan")]) == 0
+        assert main(["bundle", "--bare", str(folder / "own.yaml"), "-o", str(folder / "plan")]) == 0
         plan = json.loads((folder / "plan" / "plan.json").read_text("utf-8"))
         return next(job for job in plan["jobs"] if job["id"] == "sums:scores")
 

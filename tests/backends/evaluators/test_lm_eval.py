@@ -137,7 +137,7 @@ def jobs(folder: Path) -> Jobs:
 
     def compiled(settings: str) -> dict[str, dict[str, Any]]:
         (folder / "own_spec.yaml").write_text(SPEC.replace("SETTINGS", settings))
-        argv = ["compile", str(folder / "own_spec.yaml"), "-o", str(folder / "plan")]
+        argv = ["bundle", "--bare", str(folder / "own_spec.yaml"), "-o", str(folder / "plan")]
         assert main(argv) == 0
         plan = json.loads((folder / "plan" / "plan.json").read_text("utf-8"))
         return {job["id"]: job for job in plan["jobs"]}

@@ -108,7 +108,7 @@ def _wrong(**changes: Any) -> Any:
         ({"name": "textcaft"}, SettingsError, "did you mean `textcraft`"),
         ({"max_dept": 2}, SettingsError, "did you mean `max_depth`"),
         ({"distractors": "many"}, SettingsError, "expected: a whole number of at least 0"),
-        ({"name": "sciworld"}, NotInsideError, "agentc env-serve sciworld"),
+        ({"name": "sciworld"}, NotInsideError, "agentc serve sciworld"),
         ({"split": "tset"}, ValueError, "has no split 'tset'; it has train, validation, test"),
     ],
 )

@@ -41,7 +41,7 @@ def jobs(folder: Path, settings: str, *words: str) -> dict[str, dict[str, Any]]:
     spec = folder / "own.yaml"
     spec.write_text(SPEC + "".join(f"    {line}\n" for line in settings.split("; ")))
     out = folder / "plan"
-    assert main(["compile", str(spec), "-o", str(out), *words]) == 0
+    assert main(["bundle", "--bare", str(spec), "-o", str(out), *words]) == 0
     document = json.loads((out / "plan.json").read_text("utf-8"))
     return {job["id"]: job for job in document["jobs"]}
 

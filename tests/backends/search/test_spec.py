@@ -52,7 +52,7 @@ def faults(capsys: pytest.CaptureFixture[str], spec: str) -> list[tuple[str, str
 
 
 def job(folder: Path, spec: str) -> dict[str, Any]:
-    assert main(["compile", spec, "-o", str(folder / "plan")]) == 0
+    assert main(["bundle", "--bare", spec, "-o", str(folder / "plan")]) == 0
     plan = json.loads((folder / "plan" / "plan.json").read_text("utf-8"))
     return next(one for one in plan["jobs"] if one["id"] == "grow")
 

@@ -39,7 +39,7 @@ def compiled(folder: Path, *, entry: str = "", stage: str = "", **words: str) ->
         text = text.replace(old, new)
     spec, out = folder / "tasksets.yaml", folder / "plan"
     spec.write_text(text)
-    if main(["compile", str(spec), "-o", str(out)]) != 0:
+    if main(["bundle", "--bare", str(spec), "-o", str(out)]) != 0:
         return None
     document = json.loads((out / "plan.json").read_text("utf-8"))
     return {job["id"]: job for job in document["jobs"]}

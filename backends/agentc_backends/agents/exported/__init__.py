@@ -1,1 +1,1 @@
-"""Environments in packages that `agentc export` writes: played in process, or served."""
+"""Environments in packages that `agentc dev export` writes: played in process, or served."""

@@ -1,4 +1,4 @@
-"""The application of an environment that `agentc export openenv` wrote into a package, whose
+"""The application of an environment that `agentc dev export openenv` wrote into a package, whose
 `server/app.py` calls these functions."""
 
 from __future__ import annotations

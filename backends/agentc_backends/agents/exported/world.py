@@ -1,7 +1,7 @@
 """The world of an exported package, in the process of whoever plays it: its tasks, and episodes.
 
-The taskset that `agentc export verifiers` writes calls it; `application.py` serves the same file.
-Standard library only.
+The taskset that `agentc dev export verifiers` writes calls it; `application.py` serves the same
+file. Standard library only.
 """
 
 from __future__ import annotations

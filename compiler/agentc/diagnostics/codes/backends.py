@@ -30,8 +30,8 @@ BACKENDS: tuple[Code, ...] = (
         "AGC601",
         "unknown backend",
         "No installed backend of that name does this kind of work. A backend is named by its id "
-        "(`trl.sft`) or by the part of it that is not the kind (`trl`); `agentc list backends` "
-        "prints those that are installed.",
+        "(`trl.sft`) or by the part of it that is not the kind (`trl`); `agentc explain "
+        "--list backends` prints those that are installed.",
     ),
     Code(
         "AGC602",

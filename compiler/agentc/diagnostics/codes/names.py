@@ -176,7 +176,7 @@ TEMPLATES: tuple[Code, ...] = (
         "AGC421",
         "unknown template",
         "`use:` names a template that ships with agentc, or a file beside the spec as "
-        "`./mine.yaml`. `agentc templates` lists the former.",
+        "`./mine.yaml`. `agentc init --templates` lists the former.",
     ),
     Code(
         "AGC422",

@@ -7,16 +7,16 @@ RUN: tuple[Code, ...] = (
         "AGC720",
         "a gated claim is not reproduced",
         "The spec marks the claim with `gate: true`, and the evaluation contradicts it beyond "
-        "what chance explains; `agentc run` and `agentc claims` exit with 6. docs/claims.md says "
-        "how verdicts are made.",
+        "what chance explains; `agentc run` and `agentc report --claims` exit with 6. "
+        "docs/claims.md says how verdicts are made.",
         no_example="It takes results that contradict the claim.",
     ),
     Code(
         "AGC730",
         "over the budget",
         "The estimate of what is left to run exceeds an amount under `budget:`, so nothing was "
-        "started. `agentc cost SPEC` shows the estimate by stage and what it rests on; what the "
-        "store has already costs nothing again. `agentc run --over-budget` runs all the same.",
+        "started. `agentc plan --cost SPEC` shows the estimate by stage and what it rests on; what "
+        "the store has already costs nothing again. `agentc run --over-budget` runs all the same.",
         no_example="It takes a run: a spec with `budget: {wall_hours: 0.001}` gets it.",
     ),
     Code(
@@ -69,8 +69,8 @@ RUN: tuple[Code, ...] = (
         "a branch or tag that is not pinned",
         "A branch or a tag of a model hub may mean another commit tomorrow. The first `agentc run` "
         "asks the hub for its commit and writes it to the lock beside the spec, as `agentc lock` "
-        "does. From then on every command uses that commit. `agentc compile`, `agentc bundle` and "
-        "--locked take no revision without a pin.",
+        "does. From then on every command uses that commit. `agentc bundle` and --locked "
+        "take no revision without a pin.",
     ),
     Code(
         "AGC760",

@@ -150,7 +150,7 @@ STRUCTURE: tuple[Code, ...] = (
         "AGC204",
         "not one of the choices",
         "The value is a word, but not one of those allowed. The message lists them; "
-        "`agentc schema` says what each means.",
+        "`agentc dev schema` says what each means.",
     ),
     Code(
         "AGC205",
@@ -178,7 +178,7 @@ STRUCTURE: tuple[Code, ...] = (
     Code(
         "AGC209",
         "unknown stage kind",
-        "`kind:` says what a stage does; `agentc schema` lists the kinds.",
+        "`kind:` says what a stage does; `agentc dev schema` lists the kinds.",
     ),
     Code(
         "AGC210",
@@ -264,9 +264,9 @@ EXPRESSIONS: tuple[Code, ...] = (
     Code(
         "AGC320",
         "a secret where none can be",
-        "Only settings that are made for it take a secret (`agentc schema` shows them): what any "
-        "other setting holds is written into the plan, the store and the report. A secret is also "
-        "always a whole value, never a part of a text.",
+        "Only settings that are made for it take a secret (`agentc dev schema` shows them): what "
+        "any other setting holds is written into the plan, the store and the report. A secret is "
+        "also always a whole value, never a part of a text.",
     ),
     Code(
         "AGC321",
