@@ -1,20 +1,41 @@
-"""Places a stage graph: each round is a drawing of its own, which stands as one box in the whole.
+"""Places a graph with rounds: each round is a drawing of its own, which is one box in the whole.
 
-Edges go in and out of a round through openings in its frame, so that no edge crosses a box.
+Edges go in and out of a round through openings in its frame, so that no edge crosses a box. Plans
+and reports are drawn by it: like `layers`, it imports nothing that the program of a job lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from agentc.graph.layers import Box, Drawing, Edge, Point, place_boxes
-from agentc.graph.stages import GraphNode, StageGraph
 
 WIDTH, HEIGHT = 204.0, 46.0
 _PAD = 14.0
 _TITLE = 22.0
 _IN, _OUT = "in ", "out "
+
+
+class Node(Protocol):
+    """A box by its id, with the title of its round, or "" outside of rounds."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def group(self) -> str: ...
+
+
+class Graph(Protocol):
+    """Nodes in topological order, and edges between their ids."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def edges(self) -> Sequence[tuple[str, str]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +68,7 @@ class Layout:
     lines: tuple[EdgeLine, ...]
 
 
-def lay_out(graph: StageGraph) -> Layout:
+def lay_out(graph: Graph) -> Layout:
     """Place a graph. Rounds are framed unless one both reads and feeds another by some way round
     (then no order of whole rounds exists, and stages stand freely)."""
     group_of = {node.id: node.group for node in graph.nodes if node.group}
@@ -88,7 +109,7 @@ class _Round:
     edges: tuple[Edge, ...]
 
     @classmethod
-    def of(cls, nodes: Sequence[GraphNode], edges: Sequence[tuple[str, str]]) -> _Round:
+    def of(cls, nodes: Sequence[Node], edges: Sequence[tuple[str, str]]) -> _Round:
         inside = {node.id for node in nodes}
         boxes: dict[str, Box] = {}
         inner: dict[tuple[str, str], Edge] = {}
@@ -117,7 +138,7 @@ class _Round:
         return self.drawing.middles[name][0] - self.drawing.width / 2
 
 
-def _order_of_boxes(graph: StageGraph, group_of: Mapping[str, str]) -> list[str] | None:
+def _order_of_boxes(graph: Graph, group_of: Mapping[str, str]) -> list[str] | None:
     """Rounds and free stages in topological order, as they first appear; None for a circle."""
     names = list(dict.fromkeys(group_of.get(node.id, node.id) for node in graph.nodes))
     into: dict[str, set[str]] = {name: set() for name in names}

@@ -20,6 +20,7 @@ from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.results.report import exports, job_tables
 from agentc_backends.results.report.collect import Collection, collect
 from agentc_backends.results.report.curves import learning_curves
+from agentc_backends.results.report.job_graph import draw_graph
 from agentc_backends.results.report.page import embedded_json, render_page
 
 MODULE = "agentc_backends.results.report.job_report"
@@ -387,6 +388,22 @@ def test_stages_that_learned_nothing_are_at_the_top(
     assert "eto.2.dpo: the policy is equal to its start: no weight changed in 9 steps;" in text
     assert "eto.2.dpo: identical pairs: both sides of 3 of 3 pairs are the same tokens;" in text
     assert text.index("Health") < text.index("Results")
+
+
+def test_rounds_are_framed_in_the_graph(example_store: Any) -> None:
+    example_store.add("tune.1.sft@seed=0,a=b.1.c", "sft", "Checkpoint", {})
+    rounds = [{"round": 1, "stages": ["tune.1.sft@seed=0,a=b.1.c"]}]
+    for number in (1, 2):
+        stages = [f"eto.{number}.{name}" for name in ("explore", "pairs", "dpo", "evaluate")]
+        rounds.append({"round": number, "stages": stages})
+    drawn = draw_graph(collect(example_store.inputs, rounds))
+    assert drawn is not None
+    titles = re.findall(r'class="frame-title"[^>]*>([^<]*)<', drawn)
+    assert sorted(titles) == ["eto, round 1", "eto, round 2", "seed=0,a=b.1.c: tune, round 1"]
+    names = re.findall(r'class="name"[^>]*>([^<]*)<', drawn)
+    assert names.count("dpo") == 2
+    assert names.count("evaluate:rollout") == 2
+    assert names.count("sft") == 2, "one of them in a frame"
 
 
 def test_a_finding_of_several_cells_is_one_line(example_store: Any, experiment: Any) -> None:

@@ -1,80 +1,117 @@
 """The graph of a report's jobs as SVG: boxes that link to a job's settings, with the time that it
-took; texts are escaped by Markup."""
+took, those of a round in a frame; texts are escaped by Markup."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from agentc.graph.layers import Box, Edge, Point, place_boxes
+from agentc.graph.layers import Point
+from agentc.graph.layout import HEIGHT, WIDTH, EdgeLine, Frame, lay_out
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor
 from agentc_backends.results.report.drawings import duration
 
-_WIDTH, _HEIGHT = 164, 42
 _MARGIN = 14
+_SHRINKS = 0.75
+"""A wide graph becomes this narrow before it scrolls."""
+_LONGEST = 27
+"""Letters of a name that a box has room for."""
 MOST = 300
 """More jobs than this make no picture that anybody could read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A job by its object, in its round."""
+
+    id: str
+    group: str
+    job: ExperimentJob
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    nodes: tuple[_Node, ...]
+    edges: tuple[tuple[str, str], ...]
 
 
 def draw_graph(collection: Collection) -> Markup | None:
     """The SVG, or None when there are too many jobs to draw."""
     if not collection.nodes or len(collection.nodes) > MOST:
         return None
-    boxes: dict[str, Box] = {}
-    edges: dict[tuple[str, str], Edge] = {}
-    for node in collection.nodes:
-        for _, name in node.parents:
-            if name in boxes:
-                edges[name, node.object] = Edge(source=name, target=node.object)
-        boxes[node.object] = Box(width=_WIDTH, height=_HEIGHT)
-    drawing = place_boxes(boxes, list(edges.values()))
-    drawn = [_edge(way) for way in drawing.ways]
-    drawn += [_box(node, drawing.middles[node.object]) for node in collection.nodes]
-    width, height = drawing.width + 2 * _MARGIN, drawing.height + 2 * _MARGIN
+    nodes = tuple(_Node(job.object, round_of(job), job) for job in collection.nodes)
+    drawn = {node.id for node in nodes}
+    edges = tuple(
+        dict.fromkeys(
+            (name, node.id) for node in nodes for _, name in node.job.parents if name in drawn
+        )
+    )
+    layout = lay_out(_Graph(nodes, edges))
+    framed = {frame.title for frame in layout.frames}
+    parts = [_frame(frame) for frame in layout.frames]
+    parts += [_edge(line) for line in layout.lines]
+    parts += [_box(node, layout.corners[node.id], node.group in framed) for node in nodes]
+    width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     return Markup(
         '<svg class="graph" width="{:.0f}" height="{:.0f}" viewBox="{} {} {:.0f} {:.0f}" '
-        'role="img" aria-label="Graph of the jobs">{}</svg>'
-    ).format(width, height, -_MARGIN, -_MARGIN, width, height, Markup("").join(drawn))
+        'style="min-width:{:.0f}px" role="img" aria-label="Graph of the jobs">{}</svg>'
+    ).format(
+        width, height, -_MARGIN, -_MARGIN, width, height, _SHRINKS * width,
+        Markup("").join(parts),
+    )  # fmt: skip
 
 
-def _edge(points: tuple[Point, ...]) -> Markup:
-    path = ["M{:.0f},{:.0f}".format(*points[0])]
-    for (x, y), (to_x, to_y) in pairwise(points):
+def round_of(job: ExperimentJob) -> str:
+    """`eto, round 2` or `seed=1: eto, round 2`; "" outside of rounds."""
+    if job.round is None:
+        return ""
+    path, _, cell = job.name.partition(":")[0].partition("@")
+    title = f"{path.partition(f'.{job.round}.')[0]}, round {job.round}"
+    return f"{cell}: {title}" if cell else title
+
+
+def _frame(frame: Frame) -> Markup:
+    return Markup(
+        '<rect class="frame" x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}" rx="8"/>'
+        '<text class="frame-title" x="{:.0f}" y="{:.0f}">{}</text>'
+    ).format(
+        frame.x, frame.y, frame.width, frame.height, frame.x + 14, frame.y + 20, frame.title
+    )  # fmt: skip
+
+
+def _edge(line: EdgeLine) -> Markup:
+    path = ["M{:.0f},{:.0f}".format(*line.points[0])]
+    for (x, y), (to_x, to_y) in pairwise(line.points):
         middle = (y + to_y) / 2
         bend = f"C{x:.0f},{middle:.0f} {to_x:.0f},{middle:.0f} {to_x:.0f},{to_y:.0f}"
         path.append(f"L{to_x:.0f},{to_y:.0f}" if x == to_x else bend)
     return Markup('<path class="edge" d="{}"/>').format(" ".join(path))
 
 
-def _box(node: ExperimentJob, middle: Point) -> Markup:
-    left, top = middle[0] - _WIDTH / 2, middle[1] - _HEIGHT / 2
-    name = node.name if len(node.name) <= 22 else node.name[:10] + "…" + node.name[-11:]
+def _box(node: _Node, corner: Point, framed: bool) -> Markup:
+    job, (left, top) = node.job, corner
+    took = duration(job.manifest.get("wall_s"))
     return Markup(
         '<a class="box t-{}" href="#{}"><title>{}: {} by {}, {}</title>'
-        '<rect x="{:.0f}" y="{:.0f}" width="{}" height="{}" rx="6"/>'
-        '<rect class="stripe" x="{:.0f}" y="{:.0f}" width="4" height="{}" rx="2"/>'
+        '<rect x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}" rx="6"/>'
+        '<rect class="stripe" x="{:.0f}" y="{:.0f}" width="4" height="{:.0f}" rx="2"/>'
         '<text class="name" x="{:.0f}" y="{:.0f}">{}</text>'
         '<text class="note" x="{:.0f}" y="{:.0f}">{} · {}</text></a>'
     ).format(
-        node.type.lower(),
-        anchor(node),
-        node.name,
-        node.type,
-        node.manifest.get("backend", ""),
-        duration(node.manifest.get("wall_s")),
-        left,
-        top,
-        _WIDTH,
-        _HEIGHT,
-        left,
-        top,
-        _HEIGHT,
-        left + 12,
-        top + 18,
-        name,
-        left + 12,
-        top + 34,
-        node.kind,
-        duration(node.manifest.get("wall_s")),
-    )
+        job.type.lower(), anchor(job), job.name, job.type, job.manifest.get("backend", ""), took,
+        left, top, WIDTH, HEIGHT, left, top, HEIGHT,
+        left + 12, top + 19, _label(job, framed), left + 12, top + 36, job.kind, took,
+    )  # fmt: skip
+
+
+def _label(job: ExperimentJob, framed: bool) -> str:
+    """Its name; in a frame without what the frame's title says."""
+    name = job.name
+    if framed:
+        path, at, rest = name.partition("@")
+        _, mark, inner = rest.partition(":")
+        name = path.partition(f".{job.round}.")[2] + (mark + inner if at else "")
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[:half]}…{name[-half:]}"

@@ -229,7 +229,7 @@ def code_directory(
 JOB_PACKAGES = ("kinds", "program", "runtime")
 JOB_MODULES = (
     *("__init__.py", "lease_roles.py", "result_tables.py"),
-    *("graph/__init__.py", "graph/layers.py"),
+    *("graph/__init__.py", "graph/layers.py", "graph/layout.py"),
 )
 """What wrappers and programs of jobs import of agentc, in its folder."""
 
