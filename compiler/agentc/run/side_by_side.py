@@ -9,8 +9,9 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from agentc.kinds import REPORT_KIND
+from agentc.kinds.artifacts import REPORT, VERDICTS
 from agentc.kinds.field import Json
+from agentc.kinds.table import makers
 from agentc.plan.diff import Change, compare_plans
 from agentc.plan.stage_names import folded_names
 from agentc.plan.work import Document
@@ -147,9 +148,9 @@ def _settings(sides: Sequence[RunSide]) -> str:
     lines: list[str] = []
     known: dict[str, None] = {}
     for number, side in enumerate(sides[1:], 1):
-        pages = _pages(first.document) | _pages(side.document)
+        derived = _derived(first.document) | _derived(side.document)
         jobs = compare_plans(first.document, side.document)
-        differing = [diff for diff in jobs.values() if diff.id not in pages]
+        differing = [diff for diff in jobs.values() if diff.id not in derived]
         known |= dict.fromkeys(jobs)
         for diff in differing:
             for change in filter(_is_setting, diff.changes):
@@ -182,8 +183,10 @@ def _settings(sides: Sequence[RunSide]) -> str:
     return (_rows(heads, rows) if rows else "") + notes
 
 
-def _pages(document: Document) -> set[str]:
-    return {str(job["id"]) for job in document["jobs"] if job["kind"] == REPORT_KIND}
+def _derived(document: Document) -> set[str]:
+    """Reports and verdicts, which follow from the others; tables show what claims say."""
+    kinds = (*makers(REPORT), *makers(VERDICTS))
+    return {str(job["id"]) for job in document["jobs"] if job["kind"] in kinds}
 
 
 def _is_setting(change: Change) -> bool:
@@ -264,9 +267,12 @@ def _columns(tables: Sequence[ResultTable]) -> list[tuple[str, str]]:
     )
     if same and {"reward", "success"} <= found.keys():
         del found["success"]
-    if all(row.get("p (Holm)") is None for t in tables for row in t.document()["rows"]):
-        found.pop("p (Holm)", None)
-    return list(found.items())
+    rows = [row for table in tables for row in table.document()["rows"]]
+    return [
+        (column, kind)
+        for column, kind in found.items()
+        if any(row.get(column) is not None for row in rows)
+    ]
 
 
 def _by_name(table: ResultTable) -> dict[str, dict[str, Any]]:
