@@ -15,7 +15,16 @@ _VERDICTS = frozenset({"check", "plan", "diff", "report --claims"})
 """They change nothing, and their exit code says what they found."""
 _PRINTING = frozenset(
     {
-        *("status", "why", "graph", "explain", "init --templates", "dev schema", "dev completion"),
+        *(
+            "status",
+            "logs",
+            "why",
+            "graph",
+            "explain",
+            "init --templates",
+            "dev schema",
+            "dev completion",
+        ),
         *("store ls", "env ls", "env hash", "data ls"),
     }
 )

@@ -19,7 +19,9 @@ prompts: {react: {instruction: Craft., reply_format: react}}
 stages:
   expert: {kind: expert, split: train, limit: 100000}
 """
-PROSE = frozenset({"init", "lock", "bundle", "run", "cancel", "serve", "track", "push", "dev"})
+PROSE = frozenset(
+    {"init", "lock", "bundle", "run", "cancel", "serve", "track", "push", "dev", "logs"}
+)
 """Commands that do something, or print what has a form of its own."""
 
 

@@ -135,6 +135,16 @@ def test_small_terminal_shows_active_and_failed_jobs_first() -> None:
     assert len(shown.splitlines()) <= 12
 
 
+def test_the_log_of_a_running_job_is_named(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=120, force_terminal=True)
+    with LiveView("quickstart", console, log=lambda job: tmp_path / job / "log.txt") as view:
+        view.show([JobSnapshot(id="sft", state="waiting")])
+        assert "agentc logs" not in stream.getvalue()
+        view.show([JobSnapshot(id="sft", state="done"), RUNNING])
+        assert f"`agentc logs {RUNNING.id} -f`: " in stream.getvalue()
+
+
 def test_waiting_jobs_are_one_line_where_they_are_many() -> None:
     """A screen of 20 lines has room for what runs, at any size of the plan."""
     jobs = [JobSnapshot(id=f"done{i}", state="done", seconds=1.0) for i in range(30)]

@@ -34,7 +34,7 @@ from agentc.runtime.machine.output_filters import guarded_output
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "write a spec": ("init", "check", "explain", "lock"),
     "inspect it": ("plan", "diff", "why", "graph"),
-    "run it": ("run", "search", "status", "cancel"),
+    "run it": ("run", "search", "status", "logs", "cancel"),
     "use the results": ("report", "push", "bundle", "track"),
     "maintenance": ("store", "env", "data", "serve", "dev"),
 }

@@ -85,7 +85,7 @@ def words_for(
     before it."""
     spec = _spec_of(typed)
     match (command[0] if command else "", str(action.metavar or action.dest)):
-        case "why", "NAME":
+        case "why" | "logs", "NAME" if action.dest == "names":
             return Candidates(_stages(spec, typed), _SPECS if spec is None else None)
         case "init", "SPEC":
             return Candidates(_shipped_specs())

@@ -200,6 +200,8 @@ def _of_job(
         below += details(job)
     if _has_failed(job):
         below += _log_lines(log)
+    elif job.active and log.exists():
+        below.append(f"log: {log} (`agentc logs {job.id} -f`)")
     return words + _expectation(entry), below
 
 

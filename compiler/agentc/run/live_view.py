@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
@@ -119,7 +120,7 @@ _STYLES = {
     "killed": "bold red",
 }
 _MARKS = {"waiting": "·", "queued": "·", "done": "✓", "failed": "✗", "killed": "✗"}
-_FOOTER_LINES = 5
+_FOOTER_LINES = 6
 _BAR = 12
 _NOTE_S = 10.0
 _WIDE = 100
@@ -130,7 +131,8 @@ _FEW_WAITING = 3
 
 class LiveView:
     """Draws to a terminal. Use as a context manager, like the plain view. `left` gives the seconds
-    that the whole still takes, `cores` says how many cores are in use."""
+    that the whole still takes, `cores` says how many cores are in use, `log` where the log of a job
+    is, by its id."""
 
     def __init__(
         self,
@@ -138,9 +140,11 @@ class LiveView:
         console: Console | None = None,
         left: Callable[[Sequence[JobSnapshot]], float | None] = lambda jobs: None,
         cores: Callable[[Sequence[JobSnapshot]], str] | None = None,
+        log: Callable[[str], Path] | None = None,
     ) -> None:
         self._left = left
         self._cores = cores
+        self._log = log
         self._console = console or Console(file=unguarded(sys.stdout))
         self._title = title
         self._began = time.monotonic()
@@ -163,13 +167,20 @@ class LiveView:
         started, waiting = split_waiting(fold_jobs(jobs))
         fitting = self._fit(started)
         parts: list[RenderableType] = [Text(self._head(jobs), style="bold"), self.table(fitting)]
-        lines = [_more(started, fitting), _waiting_line(waiting)]
+        lines = [_more(started, fitting), _waiting_line(waiting), self._log_line(jobs)]
         parts += [
             Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in lines if line
         ]
         if self._note and time.monotonic() - self._noted < _NOTE_S:
             parts.append(Text(self._note, style="dim", overflow="ellipsis", no_wrap=True))
         self._live.update(Group(*parts), refresh=True)
+
+    def _log_line(self, jobs: Sequence[JobSnapshot]) -> str:
+        """Where the log of the first job that runs is, and the command that prints that of any."""
+        running = next((seen.id for seen in jobs if seen.state == "running"), None)
+        if self._log is None or running is None:
+            return ""
+        return f"  `agentc logs {running} -f`: {self._log(running)}"
 
     def _head(self, jobs: Sequence[JobSnapshot]) -> str:
         """`quickstart   3/23 jobs, 2 running   2 of 2 cores   1 min 20 s   about 3.5 min left`."""

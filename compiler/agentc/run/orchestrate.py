@@ -381,6 +381,7 @@ def _view(name: str, work: Work, options: RunOptions) -> Iterator[RunView]:
         with PlainView(sys.stdout) as plain:
             yield plain
         return
+    from agentc.run.job_logs import job_log
     from agentc.run.live_view import CoresInUse, LiveView, TimeLeft
 
     driver = options.driver
@@ -390,5 +391,8 @@ def _view(name: str, work: Work, options: RunOptions) -> Iterator[RunView]:
         work.document, options.estimates, cores, queued=queued, slowdown=options.slowdown
     )
     in_use = None if queued else CoresInUse(work.document, cores)
-    with LiveView(name, left=left, cores=in_use) as live:
+    jobs = {str(job["id"]): job for job in work.document["jobs"]}
+    with LiveView(
+        name, left=left, cores=in_use, log=lambda job: job_log(work.layout, jobs[job])
+    ) as live:
         yield live
