@@ -34,7 +34,7 @@ prompts:
   talk: {{instruction: Ask, reply_format: text}}
 stages:
   expert: {{kind: expert, environment: plain, split: train, limit: 32}}
-  talk: {{kind: rollout, environment: code, server: policy, policy: base, split: train,
+  talk: {{kind: rollout, environment: code, server: policy, model: base, split: train,
          limit: {tasks}, concurrency: {concurrency}, decode: {{temperature: 1.0, max_tokens: 32}}}}
 """
 _HUMANS = {

@@ -27,7 +27,7 @@ servers:
 prompts:
   react: {{instruction: Act.}}
 stages:
-  score: {{kind: evaluate, policy: base, environment: world, split: test}}
+  score: {{kind: evaluate, model: base, environment: world, split: test}}
 """
 SCIWORLD = "backend: sciworld, splits: "
 AGENTGYM = "backend: agentgym, url: 'http://127.0.0.1:36008', server: "

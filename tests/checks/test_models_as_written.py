@@ -156,7 +156,7 @@ STAGES = {
     "sft": """
   sft: {kind: sft, model: base, data: expert, lr: 1e-5, global_batch: 1, max_length: 64}
 """,
-    "evaluate": "  evaluate: {kind: evaluate, policy: base, split: test}\n",
+    "evaluate": "  evaluate: {kind: evaluate, model: base, split: test}\n",
 }
 LLAVA = {"model_type": "llava", "architectures": ["LlavaForConditionalGeneration"],
          "vision_config": {}, "text_config": CONFIG}  # fmt: skip

@@ -31,7 +31,7 @@ servers:
 prompts:
   react: {{instruction: Find out which city it is.}}
 stages:
-  play: {{kind: rollout, server: local, policy: base, split: train, placement: {{gpus: 1}}}}
+  play: {{kind: rollout, server: local, model: base, split: train, placement: {{gpus: 1}}}}
 """
 ALONE = "{backend: guess_my_city}"
 ASKING = "{backend: guess_my_city, oracle: model, simulator: {server: human, model: person}}"

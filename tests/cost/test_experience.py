@@ -20,7 +20,7 @@ prompts: {way_out: {instruction: Go., acknowledgement: OK, reply_format: text}}
 models: {base: {backend: scratch, hidden_size: 64, heads: 2, context: 512, corpus: [expert]}}
 stages:
   expert: {kind: expert, environment: corridor, prompt: way_out, split: train, attempts: 4}
-  run: {kind: offline_rl, policy: base, data: expert, MORE}
+  run: {kind: offline_rl, model: base, data: expert, MORE}
 """
 Seconds = Callable[[str], float]
 

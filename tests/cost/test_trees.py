@@ -33,10 +33,10 @@ models:
   base: {backend: hf, repo: meta-llama/Llama-3.1-8B-Instruct,
          revision: 0123456789012345678901234567890123456789}
 stages:
-  search: {kind: search, policy: base, split: train, limit: 50, depth: "{{ depth }}",
+  search: {kind: search, model: base, split: train, limit: 50, depth: "{{ depth }}",
            iterations: "{{ iterations }}", children: "{{ children }}", seed: "{{ seed }}",
            placement: {gpus: 1}}
-  revise: {kind: revise, trees: search, policy: base, alpha: 0.5, max_revision: "{{ cap }}",
+  revise: {kind: revise, trees: search, model: base, alpha: 0.5, max_revision: "{{ cap }}",
            judge: {once_per: "{{ once_per }}"}, placement: {gpus: 1}}
   general: {kind: dataset, backend: path, path: general.jsonl, limit: 5000,
             format: prompt_completion}

@@ -36,10 +36,10 @@ def _found(folder: Path, table: BackendTable, *edits: tuple[str, str]) -> tuple[
     [
         ("decode: {max_tokens: 64, temperature: 0.7}", "decode: {max_tokens: 64, top_k: 9}", "201"),
         ("    epochs: 3", "    epochs: 3\n    bf16: true", "201"),
-        ("{kind: evaluate, policy: base", "{kind: evaluate, n: 4, policy: base", "201"),
+        ("{kind: evaluate, model: base", "{kind: evaluate, n: 4, model: base", "201"),
         ("    epochs: 3", "    epochs: 3\n    max_step: 100", "201"),
         ("  max_length: 512", "  max_lenght: 512", "406"),
-        ("policy: base, split: test", "policy: base, split: valid", "504"),
+        ("model: base, split: test", "model: base, split: valid", "504"),
         ("baseline: untrained", "basline: untrained", "201"),
         ("above: 0", "abov: 0", "201"),
     ],
@@ -51,8 +51,8 @@ def test_an_error_alone(tmp_path: Path, table: BackendTable, old: str, new: str,
 
 def test_no_cell_is_named_where_all_have_the_error(tmp_path: Path, table: BackendTable) -> None:
     for edit, code in (
-        (("policy: base, split: test", "policy: base, split: valid"), "AGC504"),
-        (("policy: eto.dpo\n    split: test", "policy: eto.dpo\n    split: valid"), "AGC504"),
+        (("model: base, split: test", "model: base, split: valid"), "AGC504"),
+        (("model: eto.dpo\n    split: test", "model: eto.dpo\n    split: valid"), "AGC504"),
         (("    kind: sft\n", "    kind: sft\n    backend: nothing\n"), "AGC601"),
         (("    corpus: expert\n", ""), "AGC603"),
     ):
@@ -115,14 +115,14 @@ models:
   base: {backend: scratch, architecture: llama, hidden_size: 128, layers: 2, heads: 2, context: 640, vocab_size: 768, chat_format: chatml, corpus: played}
 stages:
   played: {kind: script, command: [true], output: trajectories}
-  offline: {kind: offline_rl, policy: base, data: played, iterations: 1}
-  test: {kind: evaluate, policy: base, environment: craft, split: test}
+  offline: {kind: offline_rl, model: base, data: played, iterations: 1}
+  test: {kind: evaluate, model: base, environment: craft, split: test}
 """  # noqa: E501
 
 
 @pytest.mark.parametrize(
     ("old", "new", "code"),
-    [("environment: craft, ", "", "AGC403"), ("policy: base, env", "policy: bas, env", "AGC401")],
+    [("environment: craft, ", "", "AGC403"), ("model: base, env", "model: bas, env", "AGC401")],
 )
 def test_a_default_of_stages_that_have_an_error_is_not_without_effect(
     tmp_path: Path, table: BackendTable, old: str, new: str, code: str

@@ -207,11 +207,11 @@ def test_shipped_specs_have_nothing_against_them(server: LanguageServer, reposit
         ("models:\n  x: {backend: path, pth: y}\n", "pth"),
         ("environments:\n  x: {backend: textcraft, max_deepth: 2}\n", "max_deepth"),
         (f"{SFT}model: x\n    data: y\n    warmup_ration: 0.1\n", "warmup_ration"),
-        ("stages:\n  x: {kind: rollout, policy: y, decode: {temprature: 1}}\n", "temprature"),
-        ("stages:\n  x: {kind: rollout, policy: y, options: {action_spam: 1}}\n", "action_spam"),
+        ("stages:\n  x: {kind: rollout, model: y, decode: {temprature: 1}}\n", "temprature"),
+        ("stages:\n  x: {kind: rollout, model: y, options: {action_spam: 1}}\n", "action_spam"),
         ("stages:\n  x:\n    repeat:\n      n: 2\n      cary: {}\n      stages: {}\n", "cary"),
         ("stages:\n  x:\n    use: evaluate\n    with: {polcy: y}\n", "polcy"),
-        ("stages:\n  x:\n    use: evaluate\n    with: {policy: y}\n    atempts: 2\n", "atempts"),
+        ("stages:\n  x:\n    use: evaluate\n    with: {model: y}\n    atempts: 2\n", "atempts"),
     ],
 )
 def test_a_misspelt_key_is_marked(text: str, key: str, server: LanguageServer) -> None:

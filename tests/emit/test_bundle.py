@@ -262,7 +262,7 @@ models:
     revision: f5db02db724555f92da89c216ac04704f23d4590
     token: {secret: MODEL_TOKEN}
 stages:
-  tested: {kind: evaluate, policy: base, split: test, seed: 0}
+  tested: {kind: evaluate, model: base, split: test, seed: 0}
 """)
     assert main(["bundle", str(spec), "-o", str(tmp_path / "bundle")]) == 0
     found = files(tmp_path / "bundle")

@@ -43,7 +43,7 @@ def test_the_plan_names_objects_and_no_paths(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "plan.json").read_text())
     assert document == json.loads(json.dumps(plan_document(MADE)))
     base, scores, _ = document["jobs"]
-    assert scores["inputs"] == {"policy": [f"model/{base['key']}"]}
+    assert scores["inputs"] == {"model": [f"model/{base['key']}"]}
     assert str(tmp_path) not in (tmp_path / "plan.json").read_text()
 
 

@@ -35,7 +35,7 @@ models:
          vocab_size: 300}
 stages:
   expert: {kind: expert, environment: plain, split: train, limit: 4}
-  solve: {kind: rollout, environment: code, server: coder, policy: tiny, split: train}
+  solve: {kind: rollout, environment: code, server: coder, model: tiny, split: train}
 """
 
 

@@ -42,10 +42,10 @@ models:
 stages:
   expert: {kind: expert, split: train, limit: 48, max_turns: null}
   sft: {kind: sft, model: base, data: expert, lr: 3e-3, max_steps: 60, adam_beta2: 0.98}
-  react: {kind: rollout, policy: sft, split: train, limit: 12,
+  react: {kind: rollout, model: sft, split: train, limit: 12,
           options: {invalid_message: Say what to do.}}
-  whole: {kind: rollout, backend: command, policy: sft, split: train, limit: 12, options: PROGRAM}
-  streamed: {kind: rollout, backend: command, policy: sft, split: train, limit: 12,
+  whole: {kind: rollout, backend: command, model: sft, split: train, limit: 12, options: PROGRAM}
+  streamed: {kind: rollout, backend: command, model: sft, split: train, limit: 12,
              options: STREAMING}
   same: {kind: script, run: rows_that_both_have.py, output: trajectories,
          inputs: {episodes: react, proved: streamed}}

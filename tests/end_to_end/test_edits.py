@@ -55,7 +55,7 @@ def test_another_experiment_shares_the_sft(smoke: Smoke, finished: Path, tmp_pat
     del stages["eto"], stages["evaluate_untrained"]
     stages["cloned"] = stages.pop("sft")
     evaluation = stages.pop("evaluate_sft")
-    stages["evaluate_cloned"] = {**evaluation, "with": {"policy": "cloned"}, "max_turns": 4}
+    stages["evaluate_cloned"] = {**evaluation, "with": {"model": "cloned"}, "max_turns": 4}
     stages["results"] = {"kind": "compare", "of": ["evaluate_cloned"]}
     other = tmp_path / "cloning.yaml"
     other.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")

@@ -49,7 +49,7 @@ stages:
   explore:
     doc: The server's context is shorter than the task.
     kind: rollout
-    policy: still
+    model: still
     split: train
     limit: 6
     max_turns: 4

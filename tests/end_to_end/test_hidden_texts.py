@@ -44,20 +44,20 @@ models:
          vocab_size: 300}
 stages:
   expert: {kind: expert, split: train, limit: 8}
-  collect: {kind: rollout, server: guesser, policy: tiny, split: train, limit: 8, attempts: 6,
+  collect: {kind: rollout, server: guesser, model: tiny, split: train, limit: 8, attempts: 6,
             decode: {temperature: 1.0, max_tokens: 64}}
   hidden: {kind: privileged, split: train, limit: 8}
   pairs: {kind: pair, sources: self, rollouts: collect}
   critic: {kind: critic, model: tiny, data: pairs, privileged: hidden, beta: 0.1, nll_weight: 0.01,
            lr: 1e-3, global_batch: 4, max_length: 512, max_steps: 2}
-  turns: {kind: sample, server: own, policy: tiny, rollouts: collect, limit: 3, candidates: 4,
+  turns: {kind: sample, server: own, model: tiny, rollouts: collect, limit: 3, candidates: 4,
           decode: {temperature: 1.0, max_tokens: 16}}
   ranked: {kind: rank, server: own, candidates: turns, critic: critic, reference: tiny,
            privileged: hidden, reference_context: privileged}
   better: {kind: pair, turns: ranked, options: {pairs_per_turn: 2}}
   sweet: {kind: dpo, model: tiny, data: better, beta: 0.1, nll_weight: 0.01, lr: 1e-3,
           global_batch: 4, max_length: 512, max_steps: 2}
-  end: {kind: evaluate, server: own, policy: sweet, split: validation, limit: 3,
+  end: {kind: evaluate, server: own, model: sweet, split: validation, limit: 3,
         decode: {temperature: 1.0, max_tokens: 16}}
   gain: {kind: compare, of: [end]}
 """

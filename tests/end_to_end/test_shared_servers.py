@@ -33,10 +33,10 @@ models:
          vocab_size: 512, chat_format: chatml, corpus: [expert]}
 stages:
   expert: {kind: expert, split: train, limit: 24}
-  first: {kind: rollout, policy: base, split: train, limit: 40, max_turns: 4, concurrency: 2}
-  second: {kind: rollout, policy: base, split: train, limit: 40, max_turns: 4, seed: 2,
+  first: {kind: rollout, model: base, split: train, limit: 40, max_turns: 4, concurrency: 2}
+  second: {kind: rollout, model: base, split: train, limit: 40, max_turns: 4, seed: 2,
            concurrency: 2}
-  scores: {kind: evaluate, policy: base, split: test, limit: 8, max_turns: 4, concurrency: 4}
+  scores: {kind: evaluate, model: base, split: test, limit: 8, max_turns: 4, concurrency: 4}
 """
 SHARED = (", scope: shared", ", scope: shared, replicas: 2")
 

@@ -34,7 +34,7 @@ prompts:
 defaults: {{seed: {seed}}}
 stages:
   expert: {{kind: expert, environment: plain, split: train, limit: 4, seed: 0}}
-  play: {{kind: rollout, environment: city, server: player, policy: base, split: train, limit: 3,
+  play: {{kind: rollout, environment: city, server: player, model: base, split: train, limit: 3,
           concurrency: 3, decode: {{max_tokens: 64}}}}
 """
 RULES: list[Any] = [

@@ -32,10 +32,10 @@ models:
 stages:
   expert: {kind: expert, split: train, limit: 48, attempts: 2, max_turns: null}
   sft: {kind: sft, model: base, data: expert, lr: 3e-3, max_steps: 60, adam_beta2: 0.98}
-  explore: {kind: rollout, policy: sft, split: train, limit: 12}
+  explore: {kind: rollout, model: sft, split: train, limit: 12}
   pairs: {kind: pair, expert: expert, rollouts: explore}
   dpo: {kind: dpo, model: sft, data: pairs, lr: 1e-4, max_steps: 2, beta: 0.1, nll_weight: 20}
-  evaluate: {kind: evaluate, policy: dpo, split: test, limit: 8}
+  evaluate: {kind: evaluate, model: dpo, split: test, limit: 8}
 """
 
 

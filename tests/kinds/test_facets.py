@@ -101,7 +101,7 @@ def test_what_a_kind_says_of_itself_holds() -> None:
         assert all(kind.role(name) is not None for name in kind.reworks)
         # Rules read these of every trainer, and ask the policy and the server of every actor.
         assert kind.name not in TRAINERS or all(map(kind.has, shared))
-        assert kind.name not in ACTING or kind.role("policy") is not None
+        assert kind.name not in ACTING or kind.role("model") is not None
         assert kind.name not in ACTING or kind.name in SERVED
         # What asks a server and bounds no reply has it score what is given, or leaves the bound to
         # a program of others, of which no forecast knows anything.

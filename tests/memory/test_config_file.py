@@ -38,7 +38,7 @@ stages:
   expert: {kind: expert, split: train, limit: 64}
   sft: {kind: sft, backend: trl, model: mine, data: expert, lr: 1e-5, global_batch: 64,
         micro_batch: 1, max_length: 1024, dtype: bfloat16, placement: {gpus: 1, gpu: CARD}}
-  explore: {kind: rollout, policy: sft, split: train, limit: 64,
+  explore: {kind: rollout, model: sft, split: train, limit: 64,
             placement: {gpus: 1, gpu: 80}}
 """
 

@@ -35,9 +35,9 @@ stages:
   sft: {kind: sft, backend: openrlhf, model: llama, data: expert, lr: 1e-5, epochs: 100,
         global_batch: 64, micro_batch: 1, max_length: 4096, processes: 4, dtype: bfloat16,
         placement: {gpus: GPUSSFT}}
-  explore: {kind: rollout, policy: sft, server: own, split: train, limit: 64,
+  explore: {kind: rollout, model: sft, server: own, split: train, limit: 64,
             placement: {gpus: ACTING}}
-  visit: {kind: rollout, policy: sft, server: far, split: train, limit: 32}
+  visit: {kind: rollout, model: sft, server: far, split: train, limit: 32}
 """
 
 

@@ -40,8 +40,8 @@ stages:
   sft: {kind: sft, backend: openrlhf, model: llama, data: expert, lr: 1e-5, global_batch: 64,
         micro_batch: 1, max_length: 4096, processes: 4, dtype: bfloat16,
         placement: {gpus: 4SFT}}
-  explore: {kind: rollout, policy: sft, server: own, split: train, limit: 64, placement: {gpus: 1}}
-  visit: {kind: rollout, policy: sft, server: far, split: train, limit: 32}
+  explore: {kind: rollout, model: sft, server: own, split: train, limit: 64, placement: {gpus: 1}}
+  visit: {kind: rollout, model: sft, server: far, split: train, limit: 32}
 """
 LLAMA = "meta-llama/Llama-2-7b-chat-hf"
 

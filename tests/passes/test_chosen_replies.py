@@ -53,8 +53,8 @@ ALONE = (
 
 def test_a_reference_that_is_the_policy_has_no_server_of_its_own(tmp_path: Path) -> None:
     job = rollout(plan_of(tmp_path))
-    assert served(job) == {"policy": "policy", "environment": None, "critic": "critic"}
-    assert set(job.inputs) == {"policy", "critic", "reference", "privileged"}
+    assert served(job) == {"policy": "model", "environment": None, "critic": "critic"}
+    assert set(job.inputs) == {"model", "critic", "reference", "privileged"}
     assert job.draft.config["candidates"] == 8
 
 
@@ -69,8 +69,8 @@ def test_another_reference_is_served_beside_the_critic(tmp_path: Path) -> None:
         "    critic: critic\n    reference: other\n",
     )
     job = rollout(plan_of(tmp_path, there, trained, chosen))
-    roles = {"policy", "critic", "reference"}
-    assert served(job) == {**{role: role for role in roles}, "environment": None}
+    roles = {"policy": "model", "critic": "critic", "reference": "reference"}
+    assert served(job) == {**roles, "environment": None}
 
 
 def test_one_candidate_is_the_stage_without_the_setting(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_one_candidate_is_the_stage_without_the_setting(tmp_path: Path) -> None:
     one = rollout(plan_of(tmp_path, (ALONE[0][0], "    candidates: 1\n")))
     assert (one.key, one.draft.config) == (plain.key, plain.draft.config)
     assert "candidates" not in plain.draft.config
-    assert served(plain) == {"policy": "policy", "environment": None}
+    assert served(plain) == {"policy": "model", "environment": None}
 
 
 def test_each_number_and_critic_has_a_key_of_its_own(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ models:
   other: {{backend: scratch, corpus: expert, seed: 1}}
 stages:
   expert: {{kind: expert, split: train}}
-  a: {{kind: rollout, policy: base, split: train}}
-  b: {{kind: rollout, policy: base, split: test}}
+  a: {{kind: rollout, model: base, split: train}}
+  b: {{kind: rollout, model: base, split: test}}
 """
 
 
@@ -46,7 +46,7 @@ def with_second(table: BackendTable) -> BackendTable:
 
     def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         (draft,) = plain.lower(view, context)
-        second = context.server_lease(view, "policy", "simulator")
+        second = context.server_lease(view, "model", "simulator")
         return (replace(draft, leases=(*draft.leases, second)),)
 
     return BackendTable({**table.backends, plain.id: replace(plain, lower=lower)})

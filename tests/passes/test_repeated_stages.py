@@ -36,11 +36,11 @@ stages:
       n: {rounds}
       carry: {{policy: {{from: base, next: dpo}}}}
       stages:
-        explore: {{kind: rollout, policy: policy, split: train, seed: "{seed}"}}
+        explore: {{kind: rollout, model: policy, split: train, seed: "{seed}"}}
         pairs: {{kind: pair, expert: expert, rollouts: explore}}
         dpo: {{kind: dpo, model: policy, data: pairs, lr: 1e-5, beta: 0.1, global_batch: 8,
                max_length: 512}}
-        scores: {{kind: evaluate, policy: dpo, split: test}}
+        scores: {{kind: evaluate, model: dpo, split: test}}
 """
 SAME, OWN = "{{ 7 }}", "{{ round }}"
 """Seeds of exploration: one for all rounds, and each round's own."""

@@ -26,7 +26,7 @@ models:
   host: {{backend: scratch, corpus: expert, seed: 5}}
 stages:
   expert: {{kind: expert, environment: plain, split: train}}
-  play: {{kind: rollout, environment: city, policy: base, server: local, split: train{play}}}
+  play: {{kind: rollout, environment: city, model: base, server: local, split: train{play}}}
 """
 ASKED = "oracle: model, simulator: {server: human, model: host}"
 OWN = "{backend: transformers}"
@@ -80,7 +80,7 @@ def test_each_stage_leases_both_and_reads_the_model_that_is_served(written: Writ
     assert (leases["simulator"].input, leases["simulator"].backend) == (
         "simulator", "serve.transformers",
     )  # fmt: skip
-    assert job.inputs == {"policy": ("base",), "simulator": ("host",)}
+    assert job.inputs == {"model": ("base",), "simulator": ("host",)}
 
 
 def test_the_key_knows_who_answers_and_not_where(written: Written) -> None:
@@ -91,7 +91,7 @@ def test_the_key_knows_who_answers_and_not_where(written: Written) -> None:
     longer = written.play(human="{backend: transformers, max_model_len: 128}")
     other = written.play(city=ASKED.replace("host", "base"))
     remote = written.play(city="oracle: model, simulator: {server: human}", human=REMOTE)
-    assert remote.inputs == {"policy": ("base",)}
+    assert remote.inputs == {"model": ("base",)}
     keys = [own.key, longer.key, other.key, remote.key]
     assert len(set(keys)) == 4
 

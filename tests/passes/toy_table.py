@@ -70,7 +70,7 @@ def stage_backend(
         read = [f.name for f in (*kind.fields, *options) if f.name not in ignores]
         leases = []
         if "server" in used:
-            leases.append(context.server_lease(view, "policy"))
+            leases.append(context.server_lease(view, "model"))
         if "environment" in used:
             leases.append(context.environment_lease(view))
         facts = {}

@@ -33,7 +33,7 @@ def count(
 
 
 def act(plan: TinyPlan, name: str, *leases: dict[str, Any], **resources: int) -> None:
-    plan.job(name, inputs={"policy": ["model"]}, leases=list(leases), resources=resources)
+    plan.job(name, inputs={"model": ["model"]}, leases=list(leases), resources=resources)
 
 
 def test_what_fits_is_counted(tiny: TinyPlan) -> None:

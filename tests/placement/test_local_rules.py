@@ -126,8 +126,8 @@ servers: {{policy: {{backend: transformers}}}}
 prompts: {{react: {{instruction: Craft the goal., reply_format: react_inline}}}}
 stages:
   expert: {{kind: expert, split: train, limit: 24}}
-  one: {{kind: evaluate, policy: base, split: validation, decode: {{max_tokens: 64}}}}
-  two: {{kind: evaluate, policy: base, split: validation, limit: 3, decode: {{max_tokens: 64}}
+  one: {{kind: evaluate, model: base, split: validation, decode: {{max_tokens: 64}}}}
+  two: {{kind: evaluate, model: base, split: validation, limit: 3, decode: {{max_tokens: 64}}
         {placement}}}
   table: {{kind: compare, of: [one, two]}}
 """

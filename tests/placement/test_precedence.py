@@ -276,7 +276,7 @@ servers: {policy: {backend: transformers, scope: shared}}
 prompts: {react: {instruction: Craft the goal., reply_format: react_inline}}
 stages:
   expert: {kind: expert, split: train, limit: 24}
-  collect: {kind: rollout, policy: base, split: train, decode: {max_tokens: 64}, limit: 2}
+  collect: {kind: rollout, model: base, split: train, decode: {max_tokens: 64}, limit: 2}
 """
     plans = []
     for number, (old, new) in enumerate([

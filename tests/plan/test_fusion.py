@@ -39,7 +39,7 @@ def test_members_share_one_server(jobs: list[Job]) -> None:
     by_id = made.by_id()
     for session in made.sessions:
         members = [by_id[name] for name in session.members]
-        assert len({one.inputs["policy"] for one in members}) == 1
+        assert len({one.inputs["model"] for one in members}) == 1
         assert len({str(one.leases[0].draft.identity) for one in members}) == 1
 
 

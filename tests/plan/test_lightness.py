@@ -108,9 +108,9 @@ stages:
       n: 2010
       carry: {policy: {from: base, next: dpo}}
       stages:
-        explore: {kind: rollout, policy: policy, split: train, decode: {temperature: 1.0}}
+        explore: {kind: rollout, model: policy, split: train, decode: {temperature: 1.0}}
         pairs: {kind: pair, expert: expert, rollouts: explore}
         dpo: {kind: dpo, model: policy, data: pairs, lr: 1e-5, beta: 0.1, global_batch: 8,
               max_length: 512}
-        scores: {kind: evaluate, policy: dpo, split: test}
+        scores: {kind: evaluate, model: dpo, split: test}
 """

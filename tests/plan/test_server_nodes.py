@@ -28,8 +28,8 @@ prompts:
 stages:
   expert: {kind: expert, split: train, limit: 20}
   sft: {kind: sft, model: base, data: expert, lr: 2e-5, global_batch: 16, max_length: 1024}
-  evaluate: {kind: evaluate, policy: sft, split: test, decode: {max_tokens: 256}OWN}
-  again: {kind: evaluate, policy: sft, split: test, decode: {max_tokens: 128}}
+  evaluate: {kind: evaluate, model: sft, split: test, decode: {max_tokens: 256}OWN}
+  again: {kind: evaluate, model: sft, split: test, decode: {max_tokens: 128}}
 """
 PLACE = ", placement: {nodes: 2, gpus: 8}"
 ONE = ", placement: {gpus: 1}"

@@ -41,7 +41,7 @@ BASE: Job = SOUND.jobs[0]
         (altered("c", key="XYZ"), "has the key 'XYZ'"),
         (altered("c", config={"a": {1, 2}}), "cannot be written down: a set"),
         (altered("a", leases=(SOUND.jobs[1].leases[0],) * 2), "two leases of one role"),
-        (altered("a", inputs={"data": ("base",)}), "serves the unknown role policy"),
+        (altered("a", inputs={"data": ("base",)}), "serves the unknown role model"),
         (altered("c", key=BASE.key), "different work under one key"),
         (replace(SOUND, targets=("nowhere",)), "target nowhere is no job"),
         (

@@ -44,7 +44,7 @@ def job(
     leases: tuple[Lease, ...] = ()
     wired = {role: tuple(names) for role, names in inputs.items()}
     if served is not None:
-        wired["policy"] = (served,)
+        wired["model"] = (served,)
         leases = (lease(server or {}),)
     return Job(
         body=JobBody(
@@ -79,7 +79,7 @@ def lease(identity: Mapping[str, Json]) -> Lease:
             version=1,
             program=("-m", "toy"),
             identity=identity,
-            input="policy",
+            input="model",
             ready_timeout_s=5.0,
         ),
         environment="empty",

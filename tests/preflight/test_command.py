@@ -164,7 +164,7 @@ def test_disk_and_store(look: Look, tmp_path: Path) -> None:
 
 def test_the_build_of_vllm_and_its_size(look: Look) -> None:
     served = "servers: {{local: {{backend: {}}}}}\nprompts:"
-    test = "stages:\n  test: {kind: evaluate, policy: base, split: test}\n"
+    test = "stages:\n  test: {kind: evaluate, model: base, split: test}\n"
     for backend, said in (("vllm", 1), ("transformers", 0)):
         spec = SPEC.replace("prompts:", served.format(backend)).replace("stages:\n", test)
         _, document = look(spec, "--offline")
@@ -366,7 +366,7 @@ def test_servers_on_loopback_are_elsewhere_on_a_cluster(look: Look, tmp_path: Pa
     spec = SPEC.replace(
         "prompts:", "servers:\n  far: {backend: openai, url: 'http://127.0.0.1:8000/v1', "
         "model: m}\nprompts:",
-    ) + "  evaluate: {kind: evaluate, policy: sft, split: test}\n"  # fmt: skip
+    ) + "  evaluate: {kind: evaluate, model: sft, split: test}\n"  # fmt: skip
     _, document = look(spec, "--offline")
     assert of(document, "ports") == []
     _, document = look(spec, "--offline", "--profile", str(profile))
@@ -377,7 +377,7 @@ def test_servers_on_loopback_are_elsewhere_on_a_cluster(look: Look, tmp_path: Pa
 def test_shared_servers_need_slurm(look: Look, tmp_path: Path) -> None:
     profile = tmp_path / "profile"
     profile.mkdir()
-    test = "  test: {kind: evaluate, policy: base, split: test, server: local}\n"
+    test = "  test: {kind: evaluate, model: base, split: test, server: local}\n"
     spec = SPEC.replace(
         "prompts:", "servers: {local: {backend: transformers, scope: shared}}\nprompts:"
     )

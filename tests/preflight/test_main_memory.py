@@ -44,7 +44,7 @@ prompts:
   react: {instruction: Craft the goal.}
 stages:
   expert: {kind: expert, split: train, limit: 4}
-  score: {kind: evaluate, policy: tiny, split: test, decode: {max_tokens: 16}}
+  score: {kind: evaluate, model: tiny, split: test, decode: {max_tokens: 16}}
 """
 
 

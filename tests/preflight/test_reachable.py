@@ -30,7 +30,7 @@ models:
          corpus: games, chat_format: chatml, seed: "{{ seed }}"}
 stages:
   games: {kind: expert, split: train, limit: 2}
-  test: {kind: evaluate, policy: base, split: test, placement: {gpus: 2}}
+  test: {kind: evaluate, model: base, split: test, placement: {gpus: 2}}
 search: {over: {seed: {low: 0, high: 9}}, stage: test, trials: 2}
 """
 

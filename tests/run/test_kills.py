@@ -34,7 +34,7 @@ def chain(plan: TinyPlan) -> TinyPlan:
     lease = plan.lease(arguments=["--fork", str(plan.outlived)])
     for name in ("left", "right"):
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=20, delay=0.05,
+            name, inputs={"model": ["model"]}, leases=[lease], call=True, rows=20, delay=0.05,
             children=True, say=name,
         )  # fmt: skip
     plan.session("both", "left", "right")

@@ -23,7 +23,7 @@ def diamond(plan: TinyPlan) -> TinyPlan:
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     lease = plan.lease()
     for name in ("left", "right"):
-        plan.job(name, inputs={"policy": ["model"]}, leases=[lease], call=True, say=name)
+        plan.job(name, inputs={"model": ["model"]}, leases=[lease], call=True, say=name)
     plan.session("both", "left", "right")
     plan.job("join", inputs={"rollouts": ["left", "right"]}, kind="pair")
     return plan
@@ -57,7 +57,7 @@ def test_runs_everything_once_then_nothing_and_then_what_follows_from_a_change(
     changed.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     for name in ("left", "right"):
         changed.job(
-            name, inputs={"policy": ["model"]}, leases=[changed.lease()], call=True,
+            name, inputs={"model": ["model"]}, leases=[changed.lease()], call=True,
             say=name if name == "left" else "changed",
         )  # fmt: skip
     changed.session("both", "left", "right")

@@ -73,7 +73,7 @@ def test_what_is_asked_is_ready_first_and_told_to_the_asking_server_alone(
 ) -> None:
     leases = [asking.environment(), asking.simulator(), asking.plan.lease()]
     asking.plan.job(
-        "act", inputs={"policy": ["model"], "simulator": ["other"]}, leases=leases,
+        "act", inputs={"model": ["model"], "simulator": ["other"]}, leases=leases,
         run=[sys.executable, "-c", ""], exit=3,
     )  # fmt: skip
     assert asking.plan.run("act").returncode == 1
@@ -89,7 +89,7 @@ def test_what_is_asked_is_ready_first_and_told_to_the_asking_server_alone(
 
 def test_the_manifest_has_both_and_the_file_of_tokens_is_gone(asking: AskingPlan) -> None:
     leases = [asking.plan.lease(), asking.environment(), asking.simulator()]
-    inputs = {"policy": ["model"], "simulator": ["other"]}
+    inputs = {"model": ["model"], "simulator": ["other"]}
     asking.plan.job("act", inputs=inputs, leases=leases, rows=1)
     done = asking.plan.run("act")
     assert done.returncode == 0, done.stderr
@@ -107,7 +107,7 @@ def test_a_simulator_that_dies_fails_the_job_with_its_last_words(asking: AskingP
     simulator = asking.simulator(arguments=["--die-after-calls", "2"])
     leases = [asking.plan.lease(), asking.environment(calls=2), simulator]
     asking.plan.job(
-        "act", inputs={"policy": ["model"], "simulator": ["other"]}, leases=leases,
+        "act", inputs={"model": ["model"], "simulator": ["other"]}, leases=leases,
         call=True, rows=500, delay=0.1,
     )  # fmt: skip
     said, _ = asking.plan.start("act").communicate(timeout=PATIENCE_S)
@@ -150,7 +150,7 @@ def test_members_of_a_session_whose_simulators_differ_have_worlds_of_their_own(
 ) -> None:
     for name, served in (("one", "model"), ("two", "other"), ("three", "other")):
         leases = [asking.plan.lease(), asking.environment(), asking.simulator()]
-        inputs = {"policy": ["model"], "simulator": [served]}
+        inputs = {"model": ["model"], "simulator": [served]}
         asking.plan.job(name, inputs=inputs, leases=leases, rows=1, say=name)
     asking.plan.session("all", "one", "two", "three")
     done = asking.plan.run(session="all")

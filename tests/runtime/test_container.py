@@ -96,7 +96,7 @@ def test_a_job_runs_in_the_image_with_its_server(plan: TinyPlan, engine: Path) -
     plan.software("image", PULLED)
     plan.job("made", "checkpoint.py", kind="model", produces="Checkpoint", environment="image")
     lease = plan.lease(environment="image")
-    plan.job("rows", inputs={"policy": ["made"]}, leases=[lease], environment="image")
+    plan.job("rows", inputs={"model": ["made"]}, leases=[lease], environment="image")
     for name in ("made", "rows"):
         done = plan.run(name)
         assert done.returncode == 0, done.stderr

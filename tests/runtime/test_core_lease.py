@@ -55,7 +55,7 @@ def test_two_servers_of_a_job_get_different_cores(
     echo: dict[str, Any] = {"arguments": ["--echo", CORES_VARIABLE], "cores": 1}
     leases = [plan.lease(role, **echo) for role in ("policy", "environment")]
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    plan.job("act", inputs={"policy": ["model"]}, leases=leases)
+    plan.job("act", inputs={"model": ["model"]}, leases=leases)
     assert plan.run("model").returncode == 0
     done = plan.run("act")
     assert done.returncode == 0, done.stderr

@@ -244,7 +244,7 @@ def test_a_jobs_servers_and_its_program_see_gpus_of_their_own(
         plan.lease("environment", arguments=echo, devices=1),
     ]
     plan.job(
-        "act", inputs={"policy": ["model"]}, leases=leases, echo=["CUDA_VISIBLE_DEVICES"],
+        "act", inputs={"model": ["model"]}, leases=leases, echo=["CUDA_VISIBLE_DEVICES"],
     )  # fmt: skip
     assert plan.run("model", **environ).returncode == 0
     done = wrapper(plan, environ, "act", "gpu=4")
@@ -256,7 +256,7 @@ def test_a_jobs_servers_and_its_program_see_gpus_of_their_own(
     assert "CUDA_VISIBLE_DEVICES = 2\n" in said["environment"]
     assert "CUDA_VISIBLE_DEVICES = 3\n" in said["log"]
     assert plan.manifest("act")["hardware"]["gpus_given"] == ["0", "1", "2", "3"]
-    plan.job("late", inputs={"policy": ["model"]}, leases=leases)
+    plan.job("late", inputs={"model": ["model"]}, leases=leases)
     done = wrapper(plan, environ, "late", "gpu=2")
     assert done.returncode == 1
     assert "its servers take 3 GPUs and there are 2" in done.stderr
@@ -269,7 +269,7 @@ def test_a_server_is_copied_over_the_gpus_of_its_job(
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     policy = plan.lease(arguments=["--echo", "CUDA_VISIBLE_DEVICES"], devices=2, copies="auto")
     plan.job(
-        "act", inputs={"policy": ["model"]}, leases=[policy], echo=["CUDA_VISIBLE_DEVICES"],
+        "act", inputs={"model": ["model"]}, leases=[policy], echo=["CUDA_VISIBLE_DEVICES"],
         run=["cp", "job.json", "data/seen.json"], call=True,
     )  # fmt: skip
     assert plan.run("model", **environ).returncode == 0
@@ -303,7 +303,7 @@ def test_shared_server_has_gpus_of_its_own_until_it_ends(
     echo = ["--echo", "CUDA_VISIBLE_DEVICES"]
     for name in ("left", "right"):
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[plan.lease(arguments=echo)], call=True,
+            name, inputs={"model": ["model"]}, leases=[plan.lease(arguments=echo)], call=True,
             echo=["CUDA_VISIBLE_DEVICES"], resources={"gpus": 1}, say=name,
         )  # fmt: skip
     shared = plan.share("policy", "left", "right", replicas=2)
@@ -340,7 +340,7 @@ def test_a_server_of_the_node_in_a_job_of_a_queue(plan: TinyPlan, environ: dict[
         plan.lease(arguments=echo, devices=1),
         plan.lease("environment", arguments=echo, devices=1),
     ]
-    plan.job("act", inputs={"policy": ["model"]}, leases=leases, echo=["CUDA_VISIBLE_DEVICES"])
+    plan.job("act", inputs={"model": ["model"]}, leases=leases, echo=["CUDA_VISIBLE_DEVICES"])
     node = plan.share("world", "act", role="environment", scope="node")
     assert plan.run("model", **environ).returncode == 0
     given = {**environ, "CUDA_VISIBLE_DEVICES": "3,5,7"}

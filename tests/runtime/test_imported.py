@@ -95,7 +95,7 @@ def test_nothing_is_written_outside_of_a_run(tmp_path: Path) -> None:
 
 def test_the_manifest_tells_program_server_and_machine(plan: TinyPlan) -> None:
     plan.job("made", "checkpoint.py", kind="model", produces="Checkpoint")
-    plan.job("rows", inputs={"policy": ["made"]}, leases=[plan.lease()])
+    plan.job("rows", inputs={"model": ["made"]}, leases=[plan.lease()])
     for name in ("made", "rows"):
         done = plan.run(name)
         assert done.returncode == 0, done.stderr

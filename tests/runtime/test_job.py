@@ -230,13 +230,13 @@ def test_two_wrappers_of_one_job_compute_once(plan: TinyPlan) -> None:
 
 def test_job_file_follows_the_contract(plan: TinyPlan) -> None:
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    plan.job("collect", inputs={"policy": ["model"]}, exit=1, rows=1)
+    plan.job("collect", inputs={"model": ["model"]}, exit=1, rows=1)
     plan.run("model")
     plan.run("collect")
     path = plan.staging("collect") / "job.json"
     described = json.loads(path.read_text())
     data = plan.store / "objects" / plan.object("model") / "data"
-    assert described["inputs"] == {"policy": [str(data)]}
+    assert described["inputs"] == {"model": [str(data)]}
     assert described["input_objects"] == {"policy": [plan.object("model")]}
     assert described["out"] == str(plan.staging("collect") / "data")
     assert path.stat().st_mode & 0o077 == 0
@@ -244,7 +244,7 @@ def test_job_file_follows_the_contract(plan: TinyPlan) -> None:
 
 def test_missing_input_is_named(plan: TinyPlan) -> None:
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    plan.job("collect", inputs={"policy": ["model"]})
+    plan.job("collect", inputs={"model": ["model"]})
     done = plan.run("collect")
     assert done.returncode == 1
     assert f"its input {plan.object('model')} is not in the store" in done.stderr

@@ -31,7 +31,7 @@ def rollout(plan: TinyPlan) -> TinyPlan:
 @pytest.mark.parametrize("port", ["chosen", "held"])
 def test_program_talks_to_the_checked_server(rollout: TinyPlan, port: str) -> None:
     lease = rollout.lease(port=port)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     done = rollout.run("act")
     assert done.returncode == 0, done.stderr
     (described,) = rollout.manifest("act")["leases"]
@@ -43,7 +43,7 @@ def test_program_talks_to_the_checked_server(rollout: TinyPlan, port: str) -> No
 @pytest.mark.parametrize("port", ["chosen", "held"])
 def test_server_is_told_to_listen_for_this_machine_alone(rollout: TinyPlan, port: str) -> None:
     lease = rollout.lease(port=port, arguments=["--host", "{host}"])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     assert rollout.run("act").returncode == 0
     log = rollout.store / "objects" / rollout.object("act") / "logs" / "policy.log"
     assert log.read_text() == "serving on 127.0.0.1\n"
@@ -56,7 +56,7 @@ def test_server_has_the_variables_of_its_lease_with_their_placeholders_filled(
         variables={"TINY_ADDRESS": "http://{host}/{served_name}"},
         arguments=["--show", "TINY_ADDRESS"],
     )
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     assert rollout.run("act").returncode == 0
     log = rollout.store / "objects" / rollout.object("act") / "logs" / "policy.log"
     assert log.read_text() == "TINY_ADDRESS=http://127.0.0.1/policy\nserving on 127.0.0.1\n"
@@ -64,13 +64,13 @@ def test_server_has_the_variables_of_its_lease_with_their_placeholders_filled(
 
 def test_server_that_forks_daemons_leaves_none(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--fork", str(rollout.outlived)])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     assert rollout.run("act").returncode == 0
 
 
 def test_dead_server_fails_the_job_with_its_last_words(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--die-after-calls", "3"])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
     process = rollout.start("act")
     log = rollout.staging("act") / "logs" / "policy.log"
     wait_for(lambda: log.exists() and "fell off the bus" in log.read_text())
@@ -96,9 +96,7 @@ def test_server_that_serves_no_more_fails_the_job_though_it_lives(
 ) -> None:
     """Its client is kept waiting meanwhile: it would have patience for ever."""
     lease = rollout.lease(arguments=[argument, "2"], silence_s=1.0)
-    rollout.job(
-        "act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=9999, delay=0.1
-    )
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True, rows=9999, delay=0.1)
     done = rollout.run("act")
     assert done.returncode == 1
     assert f"the policy server (serve.tiny) {words}" in done.stderr
@@ -107,7 +105,7 @@ def test_server_that_serves_no_more_fails_the_job_though_it_lives(
 
 def test_server_that_dies_at_once_shows_its_last_words(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--die-at-once"])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease])
     done = rollout.run("act")
     assert done.returncode == 1
     assert "exited with 3" in done.stderr
@@ -138,7 +136,7 @@ def test_late_server_is_given_up_with_the_reason(
     rollout: TinyPlan, arguments: list[str], reason: str
 ) -> None:
     lease = rollout.lease(arguments=arguments)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease])
     assert reason in run_given_up(rollout, lease, reason)
 
 
@@ -148,7 +146,7 @@ def test_what_a_server_waits_for_a_core_is_not_held_against_it(rollout: TinyPlan
     """It waits for longer than it has, before it is ready. A machine that keeps others waiting too
     (who asks it, who answers for it) gives it more, of which as much goes in waiting."""
     lease = rollout.lease(arguments=["--crowded", "0"])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease])
     for seconds in (2, 16, 64):
         lease["ready_timeout_s"] = float(seconds)
         lease["program"][-1] = str(1.5 * seconds)
@@ -181,7 +179,7 @@ def test_an_environment_reads_its_settings_as_data(plan: TinyPlan) -> None:
 def test_wrong_model_is_refused(rollout: TinyPlan, tmp_path: Path) -> None:
     lease = rollout.lease()
     lease["program"] = [w.replace("{model}", str(tmp_path)) for w in lease["program"]]
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease])
     done = rollout.run("act")
     assert done.returncode == 1
     assert f"serves the wrong model: {tmp_path}" in done.stderr
@@ -190,13 +188,13 @@ def test_wrong_model_is_refused(rollout: TinyPlan, tmp_path: Path) -> None:
 def test_wrong_served_name_is_refused(rollout: TinyPlan) -> None:
     lease = rollout.lease()
     lease["program"] = [w.replace("{served_name}", "gpt") for w in lease["program"]]
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease])
     assert "serves 'gpt'; expected a model named 'policy'" in rollout.run("act").stderr
 
 
 def test_server_that_cannot_complete_is_refused(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--no-completions"])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease])
     assert "cannot complete one token" in rollout.run("act").stderr
 
 
@@ -216,7 +214,7 @@ def test_environment_must_be_the_declared_one(plan: TinyPlan) -> None:
 @pytest.mark.slow
 def test_deaf_server_is_killed_after_the_grace(rollout: TinyPlan) -> None:
     lease = rollout.lease(arguments=["--deaf"])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], rows=1)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], rows=1)
     began = time.monotonic()
     assert rollout.run("act").returncode == 0
     assert time.monotonic() - began > 5
@@ -238,7 +236,7 @@ def test_stolen_port_is_replaced_by_another(rollout: TinyPlan, tmp_path: Path) -
     )
     lease = rollout.lease(port="held")
     lease["program"][0] = str(thief)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     done = rollout.run("act")
     assert done.returncode == 0, done.stderr
     assert count.read_text() == "xx"
@@ -274,7 +272,7 @@ def test_a_servers_workers_are_counted_and_leave_no_shared_memory(
     )
     lease = rollout.lease()
     lease["program"][0] = str(program)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     try:
         with other.open("w+b") as file:
             file.truncate(4096)

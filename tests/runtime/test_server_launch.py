@@ -49,7 +49,7 @@ def test_slurm_that_does_not_take_a_server(
     """One that is away is told from one that refuses, and holds the lock of the server for a
     bounded time."""
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    plan.job("act", inputs={"policy": ["model"]}, leases=[plan.lease()])
+    plan.job("act", inputs={"model": ["model"]}, leases=[plan.lease()])
     server = plan.share("policy", "act")
     script = plan.folder / "bin" / "sbatch"
     script.parent.mkdir()

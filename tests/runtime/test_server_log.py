@@ -84,7 +84,7 @@ def test_a_server_that_ends_by_itself_is_told_with_the_cause_of_its_last_start(
     lease = plan.lease(port="held", **SPEC)
     lease["program"][0] = str(program)
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    plan.job("act", inputs={"policy": ["model"]}, leases=[lease])
+    plan.job("act", inputs={"model": ["model"]}, leases=[lease])
     assert plan.run("model").returncode == 0
     for attempt in (1, 2):
         done = plan.run("act")

@@ -67,7 +67,7 @@ def log_of(plan: TinyPlan) -> Path:
 @pytest.mark.slow
 def test_a_job_is_served_by_ranks_on_all_nodes(rollout: TinyPlan, nodes: dict[str, str]) -> None:
     lease = rollout.lease(script="ranked.py", ranks=RANKS)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     done = rollout.run("act", **nodes)
     assert done.returncode == 0, done.stderr
     (log,) = (rollout.store / "objects").rglob("policy.log")
@@ -85,7 +85,7 @@ def test_a_rank_that_dies_ends_the_server(
 ) -> None:
     sign = tmp_path / "sign"
     lease = rollout.lease(script="ranked.py", ranks=RANKS, arguments=["--die-when", str(sign)])
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
     process = rollout.start("act", **nodes)
     work = rollout.staging("act") / "work" / "rows.jsonl"
     wait_for(lambda: work.exists() and work.read_text().count("\n") > 1)
@@ -100,7 +100,7 @@ def test_a_rank_that_dies_ends_the_server(
 def test_ranks_do_not_outlive_a_killed_leader(rollout: TinyPlan, nodes: dict[str, str]) -> None:
     """Whatever kills the first node's processes, the others notice."""
     lease = rollout.lease(script="ranked.py", ranks=RANKS)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True, rows=500, delay=0.1)
     process = rollout.start("act", **nodes)
     wait_for(
         lambda: log_of(rollout).exists() and "rank 2 on n3: I am" in log_of(rollout).read_text(),
@@ -117,7 +117,7 @@ def test_ranks_that_never_come_are_named(rollout: TinyPlan, nodes: dict[str, str
     srun = Path(nodes["PATH"].split(os.pathsep)[0]) / "srun"
     srun.write_text("#!/bin/sh\necho srun: error: Unable to create step >&2\nexit 1\n")
     lease = rollout.lease(script="ranked.py", ranks=RANKS)
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     done = rollout.run("act", **nodes)
     assert done.returncode == 1
     assert "Unable to create step" in done.stderr
@@ -126,7 +126,7 @@ def test_ranks_that_never_come_are_named(rollout: TinyPlan, nodes: dict[str, str
 
 def test_outside_of_slurm_it_is_one_process(rollout: TinyPlan) -> None:
     lease = rollout.lease(ranks=RANKS)  # server.py knows no --rank
-    rollout.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    rollout.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     done = rollout.run("act", SLURM_JOB_ID="")
     assert done.returncode == 0, done.stderr
 

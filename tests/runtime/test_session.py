@@ -20,7 +20,7 @@ def shared(plan: TinyPlan, tmp_path: Path) -> TinyPlan:
     lease = plan.lease(arguments=["--count", str(tmp_path / "starts")])
     for name in ("left", "right"):
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=5, delay=0.1,
+            name, inputs={"model": ["model"]}, leases=[lease], call=True, rows=5, delay=0.1,
             say=name,
         )  # fmt: skip
     plan.session("both", "left", "right")
@@ -132,7 +132,7 @@ def test_single_job_and_session_compute_a_member_once(shared: TinyPlan) -> None:
 @pytest.mark.slow
 def test_a_member_that_reads_another_waits_for_it(shared: TinyPlan, tmp_path: Path) -> None:
     shared.job(
-        "reader", inputs={"policy": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],
+        "reader", inputs={"model": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],
         call=True, rows=2, say="reader",
     )  # fmt: skip
     shared.sessions.clear()
@@ -146,7 +146,7 @@ def test_a_member_that_reads_another_waits_for_it(shared: TinyPlan, tmp_path: Pa
 
 def test_a_member_that_waits_says_for_what(shared: TinyPlan) -> None:
     shared.jobs[1]["config"]["delay"] = 0.5
-    shared.job("reader", inputs={"policy": ["model"], "trees": ["left"]}, rows=1)
+    shared.job("reader", inputs={"model": ["model"], "trees": ["left"]}, rows=1)
     shared.sessions.clear()
     shared.session("all", "left", "reader")
     running = shared.start(session="all")
@@ -160,7 +160,7 @@ def test_a_member_that_waits_says_for_what(shared: TinyPlan) -> None:
 def test_a_member_whose_input_fails_is_told_so(shared: TinyPlan) -> None:
     shared.jobs[1]["config"]["exit"] = 4
     shared.job(
-        "reader", inputs={"policy": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],
+        "reader", inputs={"model": ["model"], "trees": ["left"]}, leases=shared.jobs[1]["leases"],
         call=True, rows=2,
     )  # fmt: skip
     shared.sessions.clear()

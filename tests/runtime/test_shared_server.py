@@ -29,7 +29,7 @@ def shared(plan: TinyPlan, tmp_path: Path) -> Iterator[TinyPlan]:
     lease = plan.lease(arguments=["--count", str(tmp_path / "starts")])
     for name in CLIENTS:
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=12, delay=0.1,
+            name, inputs={"model": ["model"]}, leases=[lease], call=True, rows=12, delay=0.1,
             say=name,
         )  # fmt: skip
     plan.share("tiny.model", *CLIENTS)

@@ -81,10 +81,10 @@ def test_session_is_out_of_time_where_its_jobs_are(plan: TinyPlan) -> None:
     """One that waits for the result of another is as well; what is done is kept."""
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     assert plan.run("model").returncode == 0
-    common = {"inputs": {"policy": ["model"]}, "leases": [plan.lease()]}
+    common = {"inputs": {"model": ["model"]}, "leases": [plan.lease()]}
     plan.job("quick", rows=1, say="quick", **common)
     plan.job("slow", rows=20, heed=3000, say="slow", **common)
-    behind = {"inputs": {"policy": ["model"], "data": ["slow"]}, "leases": [plan.lease()]}
+    behind = {"inputs": {"model": ["model"], "data": ["slow"]}, "leases": [plan.lease()]}
     plan.job("behind", rows=1, say="behind", **behind)
     plan.session("all", "quick", "slow", "behind")
     done = plan.run(session="all", AGENTC_STOP_BY=soon(1000), AGENTC_VISIBLE_S="0")

@@ -144,7 +144,7 @@ prompts: {{react: {{instruction: Act.}}}}
 stages:
   expert: {{kind: expert, split: train, limit: "{{{{ tasks }}}}"}}
   sft: {{kind: sft, model: base, data: expert, global_batch: 8}}
-  explore: {{kind: rollout, policy: sft, split: train}}
+  explore: {{kind: rollout, model: sft, split: train}}
 {discrepancies}: []
 {scales}:
   smoke: {{params: {{tasks: 4}}}}

@@ -121,20 +121,20 @@ stages:
       until: {stage: evaluate, metric: success, reaches: 0.8}
       carry: {policy: {from: base, next: train}}
       stages:
-        explore: {kind: rollout, policy: policy, split: train}
+        explore: {kind: rollout, model: policy, split: train}
         train: {kind: sft, model: policy, data: explore}
-        evaluate: {kind: evaluate, policy: train, split: validation}
+        evaluate: {kind: evaluate, model: train, split: validation}
   second:
     repeat:
       n: 4
       until: {stage: evaluate, no_gain_for: 1}
       carry: {policy: {from: first.train, next: train}}
       stages:
-        explore: {kind: rollout, policy: policy, split: train}
+        explore: {kind: rollout, model: policy, split: train}
         train: {kind: sft, model: policy, data: explore}
-        evaluate: {kind: evaluate, policy: train, split: validation}
-  final: {kind: evaluate, policy: second.train, split: test}
-  aside: {kind: evaluate, policy: base, split: test}
+        evaluate: {kind: evaluate, model: train, split: validation}
+  final: {kind: evaluate, model: second.train, split: test}
+  aside: {kind: evaluate, model: base, split: test}
 """
 
 

@@ -52,7 +52,7 @@ def test_jobs_are_submitted_as_the_profile_says(
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     for name in ("left", "right"):
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[plan.lease(devices=1)], call=True,
+            name, inputs={"model": ["model"]}, leases=[plan.lease(devices=1)], call=True,
             say=name, echo=["CUDA_VISIBLE_DEVICES"], resources={"gpus": 2},
         )  # fmt: skip
     plan.session("both", "left", "right")

@@ -33,7 +33,7 @@ def test_a_server_within_its_job_has_a_rank_on_each_of_the_jobs_nodes(
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
     assert plan.run("model").returncode == 0
     lease = plan.lease(script="ranked.py", ranks=RANKS)
-    plan.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True)
+    plan.job("act", inputs={"model": ["model"]}, leases=[lease], call=True)
     plan.write()
     # As Snakemake's plugin does: one task of a step on the first node, without its variables.
     words = shlex.join(plan.argv("act", None))
@@ -60,7 +60,7 @@ def test_a_shared_server_runs_a_rank_on_each_of_its_nodes(
     lease = plan.lease(
         script="ranked.py", ranks=RANKS, arguments=["--die-when", str(sign), "--host", "{host}"]
     )
-    plan.job("act", inputs={"policy": ["model"]}, leases=[lease], call=True, rows=100, delay=0.1)
+    plan.job("act", inputs={"model": ["model"]}, leases=[lease], call=True, rows=100, delay=0.1)
     server = plan.share("tiny.model", "act")
     server["asked"] = {"nodes": {"value": 2, "file": "spec.yaml", "line": 1}}
     folder = plan.store / "servers" / str(os.getuid()) / str(server["key"]) / "1"

@@ -33,7 +33,7 @@ def shared(plan: TinyPlan, profile: Path, tmp_path: Path) -> TinyPlan:
     lease["program"] += ["--host", "{host}"]
     for name in CLIENTS:
         plan.job(
-            name, inputs={"policy": ["model"]}, leases=[lease], call=True, rows=100, delay=0.1,
+            name, inputs={"model": ["model"]}, leases=[lease], call=True, rows=100, delay=0.1,
             say=name,
         )  # fmt: skip
     plan.share("tiny.model", *CLIENTS)

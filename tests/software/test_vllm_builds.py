@@ -33,8 +33,8 @@ prompts:
 defaults:
   decode: {max_tokens: 256}
 stages:
-  here: {kind: evaluate, policy: base, split: test}
-  there: {kind: evaluate, policy: base, split: test, placement: {gpus: GPUS}}
+  here: {kind: evaluate, model: base, split: test}
+  there: {kind: evaluate, model: base, split: test, placement: {gpus: GPUS}}
 """  # noqa: E501
 
 

@@ -18,7 +18,7 @@ from agentc.store.objects import trace
 def made(plan: TinyPlan) -> TinyPlan:
     """base -> rows (on a server of base) -> tuned, which takes base a second time."""
     plan.job("base", "checkpoint.py", kind="model", produces="Checkpoint", seed=7)
-    plan.job("rows", inputs={"policy": ["base"]}, leases=[plan.lease()], rows=2)
+    plan.job("rows", inputs={"model": ["base"]}, leases=[plan.lease()], rows=2)
     plan.job(
         "tuned", "checkpoint.py", kind="sft", produces="Checkpoint",
         inputs={"model": ["base"], "data": ["rows"]}, arguments={"seed": 3, "lr": 0.1},
@@ -60,7 +60,7 @@ def test_json_holds_manifests_children_first(
     assert [entry["id"] for entry in document["objects"]] == ["rows", "base"]
     rows, base = document["objects"]
     assert base["seeds"] == {"seed": 7}
-    assert rows["inputs"] == {"policy": [made.object("base")]}
+    assert rows["inputs"] == {"model": [made.object("base")]}
     assert rows["files"] == made.manifest("rows")["files"]
     assert rows["environment"]["imported"] == {}
     assert document["missing"] == []

@@ -41,7 +41,7 @@ def made(plan: TinyPlan) -> TinyPlan:
         seed=3, extra={"steps.log": "no file of a model", "run.json": "{}"},
     )  # fmt: skip
     for model in ("base", "tuned"):
-        plan.job(f"{model}_plays", inputs={"policy": [model]}, rows=1)
+        plan.job(f"{model}_plays", inputs={"model": [model]}, rows=1)
         plan.job(
             f"{model}_scores", "metrics.py", kind="evaluate", produces="Metrics",
             inputs={"rollouts": [f"{model}_plays"]},

@@ -27,7 +27,7 @@ from agentc.store.run_history import plan_in_use
 def filled(plan: TinyPlan) -> TinyPlan:
     """A store with a checkpoint and a rollout of it."""
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    plan.job("act", inputs={"policy": ["model"]})
+    plan.job("act", inputs={"model": ["model"]})
     assert plan.run("model").returncode == 0
     assert plan.run("act").returncode == 0
     return plan
@@ -164,7 +164,7 @@ def test_gc_keeps_what_a_job_at_work_reads_and_deletes_the_rest(filled: TinyPlan
     layout = StoreLayout(filled.store)
     filled.job("other", rows=1)
     assert filled.run("other").returncode == 0
-    filled.job("slow", rows=50, delay=0.1, inputs={"policy": ["model"]})
+    filled.job("slow", rows=50, delay=0.1, inputs={"model": ["model"]})
     before = find_garbage(layout)
     assert set(before.objects) == {filled.object(job) for job in ("model", "act", "other")}
     process = filled.start("slow")

@@ -47,7 +47,7 @@ stages:
   expert: {{kind: expert, split: train, limit: 4}}
   tested:
     kind: evaluate
-    policy: base
+    model: base
     split: test
     limit: 2
     max_turns: 2

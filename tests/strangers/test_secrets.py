@@ -32,7 +32,7 @@ models:
     revision: f5db02db724555f92da89c216ac04704f23d4590
     token: {token}
 stages:
-  tested: {{kind: evaluate, policy: base, split: test, seed: 0}}
+  tested: {{kind: evaluate, model: base, split: test, seed: 0}}
 """
 VALUES = {
     "url": "https://api.example.org/v1",

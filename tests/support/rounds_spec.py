@@ -28,7 +28,7 @@ stages:
       carry:
         policy: {from: sft, next: dpo}
       stages:
-        explore: {kind: rollout, policy: policy, split: train}
+        explore: {kind: rollout, model: policy, split: train}
         pairs: {kind: pair, expert: expert, rollouts: explore}
         dpo:
           kind: dpo
@@ -39,9 +39,9 @@ stages:
           beta: "{{ 0.1 if round == 1 else 0.5 }}"
           global_batch: 8
           max_length: 512
-        evaluate: {kind: evaluate, policy: dpo, split: test}
+        evaluate: {kind: evaluate, model: dpo, split: test}
   results: {kind: compare, of: ["eto.*.evaluate"], baseline: eto.1.evaluate}
-  last: {kind: evaluate, policy: eto.dpo, split: test}
+  last: {kind: evaluate, model: eto.dpo, split: test}
 """
 
 

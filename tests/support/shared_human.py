@@ -28,8 +28,8 @@ defaults: {split: train, limit: 12, attempts: 2, concurrency: 2,
            decode: {temperature: 1.0, max_tokens: 64}}
 stages:
   words: {kind: dataset, backend: path, path: words.json, format: sharegpt}
-  left: {kind: rollout, policy: base, server: one, seed: 1}
-  right: {kind: rollout, policy: base, server: other, seed: 2}
+  left: {kind: rollout, model: base, server: one, seed: 1}
+  right: {kind: rollout, model: base, server: other, seed: 2}
 """
 RULES = [
     {"turn": 0, "reply": ['Is "dog" priced?', 'Is "soup" priced?', "What is it?"]},

@@ -124,7 +124,7 @@ class TinyPlan:
             "identity_check": "model" if role == "policy" else "environment",
             "expect": {},
             "url": None,
-            "input": "policy" if role == "policy" else None,
+            "input": "model" if role == "policy" else None,
             "variables": {},
             "secrets": {},
             "ready_timeout_s": 20.0,

@@ -21,7 +21,7 @@ def bodies(found: Module, name: str) -> list[Body]:
 
 def explored(read_text: Read, setting: str) -> list[Stage]:
     """The explorations of three rounds with one more setting."""
-    text = STAGES.replace("policy: policy, split: train", f"policy: policy, {setting}")
+    text = STAGES.replace("model: policy, split: train", f"model: policy, {setting}")
     found = module(read_text, HEAD + text).stages
     return [found[f"eto.{number}.explore"] for number in (1, 2, 3)]
 
@@ -71,7 +71,7 @@ def test_what_is_the_same_input_belongs_to_the_body(read_text: Read) -> None:
 def test_cells_share_what_does_not_depend_on_them(read_text: Read) -> None:
     text = STAGES.replace("split: train}", 'split: train, seed: "{{ seed }}"}', 1)
     text = text.replace(
-        "policy: policy, split: train", 'policy: policy, split: train, seed: "{{ seed }}"'
+        "model: policy, split: train", 'model: policy, split: train, seed: "{{ seed }}"'
     )
     found = module(read_text, HEAD.replace("name: demo\n", "name: demo\n" + SWEEP) + text)
     explore = {stage.body for stage in found.stages.values() if ".explore" in stage.id}

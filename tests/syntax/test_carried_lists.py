@@ -35,7 +35,7 @@ def test_a_list_gathers_what_all_rounds_before_made(
     read_text: Read, start: str, written: str, pairs_of: tuple[list[int | str], ...]
 ) -> None:
     other = "  other: {kind: pair, expert: expert, rollouts: tried}\n"
-    tried = "  tried: {kind: rollout, policy: sft, split: train}\n"
+    tried = "  tried: {kind: rollout, model: sft, split: train}\n"
     text = with_carried(
         f"past: {{from: {start}, next: {written}}}",
         ("data: pairs\n", "data: [past, pairs]\n"),

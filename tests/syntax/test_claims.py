@@ -26,12 +26,12 @@ models:
   base: {backend: scratch, corpus: expert}
 stages:
   expert: {kind: expert, split: train}
-  before: {kind: evaluate, policy: base, split: test}
+  before: {kind: evaluate, model: base, split: test}
   rounds:
     repeat:
       n: 2
       stages:
-        scores: {kind: evaluate, policy: base, split: test, seed: "{{ round }}"}
+        scores: {kind: evaluate, model: base, split: test, seed: "{{ round }}"}
 """
 CLAIMS = """\
 claims:
@@ -151,9 +151,9 @@ def test_a_stage_named_claims_does_not_clash(tmp_path: Path) -> None:
 
 
 MEASURED = """\
-  sampled: {kind: evaluate, policy: base, split: test, attempts: 10, best_of: [10], loops: {}}
-  trees: {kind: search, policy: base, split: train, depth: 12}
-  mended: {kind: revise, trees: trees, policy: base, alpha: 0.5}
+  sampled: {kind: evaluate, model: base, split: test, attempts: 10, best_of: [10], loops: {}}
+  trees: {kind: search, model: base, split: train, depth: 12}
+  mended: {kind: revise, trees: trees, model: base, alpha: 0.5}
 claims:
   best: {what: w, stage: sampled, metric: best_of(10), value: 63.8, percent: true, n: 200}
   over:
@@ -252,8 +252,8 @@ models:
   other: {backend: scratch, corpus: expert, seed: "{{ seed }}"}
 stages:
   expert: {kind: expert, split: train}
-  before: {kind: evaluate, policy: base, split: "{{ split }}"}
-  after: {kind: evaluate, policy: other, split: "{{ split }}"}
+  before: {kind: evaluate, model: base, split: "{{ split }}"}
+  after: {kind: evaluate, model: other, split: "{{ split }}"}
 claims:
   each: {what: each run, stage: after, above: 0.1}
   all: {what: all runs, stage: after, difference_from: before, above: 0, over: [seed]}
@@ -335,16 +335,16 @@ models:
   base: {backend: scratch, corpus: expert}
 stages:
   expert: {kind: expert}
-  archer: {kind: online_rl, backend: archer, policy: base, iterations: 5, episodes: 8,
+  archer: {kind: online_rl, backend: archer, model: base, iterations: 5, episodes: 8,
            seed: "{{ seed }}"}
-  cloned: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8,
+  cloned: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8,
            seed: "{{ seed }}"}
-  few: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8, limit: 3}
-  watched: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8,
+  few: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8, limit: 3}
+  watched: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8,
             evaluate: {split: test}}
-  elsewhere: {kind: online_rl, backend: filtered_bc, policy: base, iterations: 5, episodes: 8,
+  elsewhere: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8,
               environment: other}
-  scores: {kind: evaluate, policy: archer, split: test}
+  scores: {kind: evaluate, model: archer, split: test}
 claims:
   alone: {what: w, stage: archer, metric: steps_to, reach: 5, below: 1000}
   share: {what: w, stage: archer, metric: trajectories_to, reach: 5, ratio_to: cloned, below: 0.5,

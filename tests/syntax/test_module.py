@@ -30,8 +30,8 @@ def test_rounds_are_unrolled_in_written_order(read_text: Read) -> None:
 
 def test_references(read_text: Read) -> None:
     stages = module(read_text, HEAD + STAGES).stages
-    assert stages["eto.1.explore"].inputs == {"policy": ("sft",)}
-    assert stages["eto.3.explore"].inputs == {"policy": ("eto.2.dpo",)}
+    assert stages["eto.1.explore"].inputs == {"model": ("sft",)}
+    assert stages["eto.3.explore"].inputs == {"model": ("eto.2.dpo",)}
     assert stages["eto.2.pairs"].inputs == {"expert": ("expert",), "rollouts": ("eto.2.explore",)}
     assert stages["eto.2.dpo"].inputs["model"] == ("eto.1.dpo",)
     assert stages["eto.2.dpo"].inputs["reference"] == ("sft",)
@@ -39,7 +39,7 @@ def test_references(read_text: Read) -> None:
         "of": ("eto.1.evaluate", "eto.2.evaluate", "eto.3.evaluate"),
         "baseline": ("eto.1.evaluate",),
     }
-    assert stages["last"].inputs == {"policy": ("eto.3.dpo",)}
+    assert stages["last"].inputs == {"model": ("eto.3.dpo",)}
 
 
 def test_values_for_each_round(read_text: Read) -> None:
@@ -86,7 +86,7 @@ def test_the_only_entry_of_a_section_is_taken(read_text: Read) -> None:
 
 def test_places_lead_to_what_was_written(read_text: Read) -> None:
     text = HEAD + STAGES.replace(
-        "policy: eto.dpo, split: test", "policy: eto.dpo, split: test, decode: {temperature: 1}"
+        "model: eto.dpo, split: test", "model: eto.dpo, split: test, decode: {temperature: 1}"
     )
     stages = module(read_text, text).stages
     lines = text.split("\n")
@@ -96,8 +96,8 @@ def test_places_lead_to_what_was_written(read_text: Read) -> None:
         return lines[span.line - 1][span.column - 1 : span.end_column - 1]
 
     assert at("last", "decode.temperature") == "temperature"
-    assert at("last", "policy") == "policy"
-    assert at("last", "policy.0") == "eto.dpo"
+    assert at("last", "model") == "model"
+    assert at("last", "model.0") == "eto.dpo"
     assert at("sft", "data.0") == "expert"
     assert at("results", "of.2") == '"eto.*.evaluate"'
     assert at("eto.2.dpo", "lr") == "lr"
@@ -312,7 +312,7 @@ def test_a_partial_module_is_closed(read_text: Read) -> None:
 def test_all_errors_come_at_once(read_text: Read) -> None:
     text = (HEAD + STAGES).replace("max_depth: 2", "max_dept: 2")
     text = text.replace("lr: 1e-3", "lr: fast").replace("rollouts: explore", "rollouts: explor")
-    text = text.replace("policy: eto.dpo", "policy: eto.9.dpo").replace("0.5 }}", "0.5 + }}")
+    text = text.replace("model: eto.dpo", "model: eto.9.dpo").replace("0.5 }}", "0.5 + }}")
     assert codes(read_text, text) == ["AGC201", "AGC203", "AGC401", "AGC302", "AGC412"]
 
 

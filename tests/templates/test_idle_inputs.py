@@ -22,7 +22,7 @@ defaults: {seed: 0}
 models:
   base: {backend: path, path: model}
 stages:
-  searched: {kind: search, policy: base, split: train}
+  searched: {kind: search, model: base, split: train}
   revised:
     use: ./revise.yaml
     PARTS
@@ -31,7 +31,7 @@ TEMPLATE = """\
 agentc: 1
 template: stage
 doc: Revision by the policy that searched.
-body: {kind: revise, trees: searched, policy: base, alpha: 0.5}
+body: {kind: revise, trees: searched, model: base, alpha: 0.5}
 """
 
 
@@ -49,9 +49,9 @@ def test_what_a_template_wires_may_be_idle(tmp_path: Path) -> None:
 
 
 def test_what_the_spec_names_beside_it_may_not(tmp_path: Path) -> None:
-    [(code, message)] = found(tmp_path, "parts: [direct, good]\n    policy: base")
+    [(code, message)] = found(tmp_path, "parts: [direct, good]\n    model: base")
     assert code == "AGC606"
-    assert "the input `policy` of `revised` has no effect: nothing is judged" in message
+    assert "the input `model` of `revised` has no effect: nothing is judged" in message
 
 
 @pytest.mark.parametrize("name", ["direct_revision", "table3", "table3_webshop"])
@@ -77,10 +77,10 @@ models:
   base: {backend: scratch, corpus: expert, context: 1024}
 stages:
   expert: {kind: expert, split: train}
-  explore: {kind: rollout, policy: base, split: train, attempts: 2, server: other}
+  explore: {kind: rollout, model: base, split: train, attempts: 2, server: other}
   prefs: {kind: pair, rollouts: explore, sources: self}
   critic: {kind: critic, model: base, data: prefs, parameterisation: value_head}
-  turns: {kind: sample, policy: base, rollouts: explore}
+  turns: {kind: sample, model: base, rollouts: explore}
   ranked: {kind: rank, OWN candidates: turns, critic: critic}
 """
 

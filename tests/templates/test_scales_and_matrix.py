@@ -208,7 +208,7 @@ def test_a_scale_that_takes_another_backend_takes_its_settings_away(tmp_path: Pa
     [
         (
             "AGC411",
-            "  test: {kind: evaluate, policy: sft, split: test, server: far}\n"
+            "  test: {kind: evaluate, model: sft, split: test, server: far}\n"
             "servers: {far: {backend: transformers}, near: {backend: transformers}}\n",
             "test: {server: near}",
             ("server: far}", "server: near}"),

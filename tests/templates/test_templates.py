@@ -129,7 +129,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_written_beside_use_is_merged(tmp_path: Path) -> None:
     stage = (
-        "agentc: 1\ntemplate: stage\ndoc: d\nbody:\n  kind: evaluate\n  policy: base\n"
+        "agentc: 1\ntemplate: stage\ndoc: d\nbody:\n  kind: evaluate\n  model: base\n"
         "  split: test\n  decode: {temperature: 0.5, max_tokens: 9, stop: [a]}\n"
     )
     spec = (

@@ -45,7 +45,7 @@ class _Checked:
     def line(self) -> str:
         """What is said of it alone."""
         wrong = counts_of(d for d in self.diagnostics if d.severity == "error")
-        warned = counts_of(d for d in self.diagnostics if d.severity == "warning")
+        warned = counts_of(d for d in self.diagnostics if d.severity != "error")
         size = f"{counted(self.stages, 'stage')}, {counted(self.jobs, 'job')}"
         if wrong:
             return f"{self.name}: {', '.join(part for part in (wrong, warned) if part)}"

@@ -166,7 +166,7 @@ def _evaluations(
     found = []
     for name, job in jobs.items():
         rollouts = [jobs[each] for each in job["inputs"].get("rollouts", ()) if each in jobs]
-        by_it = any(model in rollout["inputs"].get("policy", ()) for rollout in rollouts)
+        by_it = any(model in rollout["inputs"].get("model", ()) for rollout in rollouts)
         if job["produces"] == "Metrics" and by_it and layout.is_published(name):
             metrics = json.loads((layout.data(name) / METRICS_FILE).read_text("utf-8"))
             found.append(CardEvaluation(stage=str(job["id"]), metrics=metrics))

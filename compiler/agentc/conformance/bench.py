@@ -234,7 +234,7 @@ def _act(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     capabilities = context.environment_facts(stage)["capabilities"]
     own_loop = isinstance(capabilities, list) and OWN_LOOP in capabilities
     worlds = (context.environment_lease(stage),) if own_loop else context.environment_leases(stage)
-    leases = (context.server_lease(stage, "policy"), *worlds)
+    leases = (context.server_lease(stage, "model"), *worlds)
     context.prompt(stage)
     return (_draft("rollout", _ACTOR, stage, "Trajectories", *leases),)
 

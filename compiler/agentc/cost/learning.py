@@ -87,7 +87,7 @@ def forecast_experience(guesses: Guesses, subject: JobProfile) -> Workload:
     """Steps by batch by what is read; a turn's context is about half of its episode. Whole
     episodes are read in one pass."""
     data = guesses.rows_of(subject, "data")
-    model = guesses.model_of(subject, "policy") or shape_of_name("")
+    model = guesses.model_of(subject, "model") or shape_of_name("")
     episodes = sum_in_step(rows.count for rows in data)
     tokens = data[0].tokens if data else prior("prompt_tokens")
     turns = data[0].turns if data else Quantity(5, 0.7)

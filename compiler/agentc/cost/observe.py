@@ -158,7 +158,7 @@ def _observe_time(past: Past, subject: JobProfile, work: Workload) -> None:
     manifest, idle = subject.measured, idle_share(subject)
     program = manifest.get("program_s")
     # Without the model that was trained or served nothing can be said of speed.
-    blind = work.model is None and (subject.kind in TRAINERS or "policy" in subject.inputs)
+    blind = work.model is None and (subject.kind in TRAINERS or "model" in subject.inputs)
     if isinstance(program, (int, float)) and program > 0 and not blind:
         guess = program_time(subject, work)
         past.observe(

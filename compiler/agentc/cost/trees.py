@@ -57,7 +57,7 @@ def forecast_search(guesses: Guesses, subject: JobProfile) -> Workload:
     tasks, label, _ = guesses.tasks_of(subject)
     prefixes = prefixes_of(guesses, subject)
     trees = prefixes or tasks
-    model = guesses.model_of(subject, "policy")
+    model = guesses.model_of(subject, "model")
     raw = model is not None and not model.trained
     children, iterations = subject.number("children", 4), subject.number("iterations", 8)
     deepest = subject.number("depth", 20) + 1
@@ -115,7 +115,7 @@ def forecast_revise(guesses: Guesses, subject: JobProfile) -> Workload:
     leaves = trees[0].leaves if trees else prior("tree_leaves")
     turns = trees[0].turns if trees else Quantity(5, 0.7)
     tokens = trees[0].tokens if trees else prior("prompt_tokens")
-    model = guesses.model_of(subject, "policy")
+    model = guesses.model_of(subject, "model")
     parts = subject.setting("parts")
     parts = [str(part) for part in parts] if isinstance(parts, list) else []
     good = value("good_leaves")
@@ -245,7 +245,7 @@ def forecast_candidates(guesses: Guesses, subject: JobProfile) -> Workload:
         turns = Quantity(float(first))
     tokens = episodes[0].tokens if episodes else prior("prompt_tokens")
     label = episodes[0].label if episodes else ""
-    model = guesses.model_of(subject, "policy")
+    model = guesses.model_of(subject, "model")
     each = subject.number("candidates", 16)
     taken = count.times(turns)
     replies = taken.times(each)

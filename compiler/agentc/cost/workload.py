@@ -230,7 +230,7 @@ class Forecaster:
         tasks, label, limit = self.tasks_of(subject)
         prefixes = prefixes_of(self, subject)
         episodes = (prefixes or tasks).times(subject.number("attempts", 1))
-        model = self.model_of(subject, "policy")
+        model = self.model_of(subject, "model")
         raw = model is not None and not model.trained
         longest = subject.number("decode.max_tokens", 512)
         environment = environment_of(subject)
@@ -328,7 +328,7 @@ class Forecaster:
     def _reinforcement(self, subject: JobProfile) -> Workload:
         """Episodes of all iterations, and what critic and policy read of them (archer.md, A6)."""
         _, label, limit = self.tasks_of(subject)
-        model = self.model_of(subject, "policy") or shape_of_name("")
+        model = self.model_of(subject, "model") or shape_of_name("")
         iterations = subject.number("iterations", 1)
         episodes = Quantity(iterations * subject.number("episodes", 1))
         talk = self.talk_of(subject)

@@ -76,7 +76,8 @@ class KeptLines:
         return self._kept[source]
 
 
-Severity: TypeAlias = Literal["error", "warning"]
+Severity: TypeAlias = Literal["error", "warning", "note"]
+"""A `note` reports a choice that works and has a better form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
     ),
     **_same(
         "leave it out: a stage runs when the stages are finished that it names as its inputs, in "
-        "`model`, `data`, `policy` and the like",
+        "`model`, `data` and the like",
         *("depends_on", "needs", "requires", "after", "dependencies", "depends"),
     ),
     **_same(
@@ -276,7 +276,7 @@ KIND_ADVICE: dict[str, str] = {
     "eto": "ETO is rounds of `rollout`, `pair` and `dpo`: `agentc init` has specs/quickstart.yaml",
     **dict.fromkeys(
         ("distill", "distillation", "gkd"),
-        "write `kind: rollout` with the teacher as `policy`, and `kind: sft` on its episodes",
+        "write `kind: rollout` with the teacher as `model`, and `kind: sft` on its episodes",
     ),
     **dict.fromkeys(
         ("serve", "server", "vllm"),

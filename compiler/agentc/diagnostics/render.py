@@ -10,7 +10,13 @@ from agentc.diagnostics.diagnostic import Diagnostic, KeptLines, Span, uses_of
 from agentc.text import counted
 
 _WIDEST = 160
-_PAINT = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
+_PAINT = {
+    "error": "\x1b[1;31m",
+    "warning": "\x1b[1;33m",
+    "note": "\x1b[1;36m",
+    "bold": "\x1b[1m",
+    "dim": "\x1b[2m",
+}
 _RESET = "\x1b[0m"
 
 
@@ -38,15 +44,15 @@ def render_blocks(
 
 def counts_of(diagnostics: Iterable[Diagnostic]) -> str:
     """`2 errors, 1 warning`; "" for none."""
-    counts = {"error": 0, "warning": 0}
+    counts = {"error": 0, "warning": 0, "note": 0}
     for diagnostic in diagnostics:
         counts[diagnostic.severity] += 1
     return ", ".join(counted(n, word) for word, n in counts.items() if n)
 
 
 def render_json(diagnostics: Sequence[Diagnostic], *, indent: int | None = 2) -> str:
-    """One JSON object: {"diagnostics": [...], "errors": n, "warnings": n}; on one line when
-    `indent` is None."""
+    """One JSON object: {"diagnostics": [...], "errors": n, "warnings": n, "notes": n}; on
+    one line when `indent` is None."""
     document = {"diagnostics": [_record(found) for found in diagnostics], **_counts(diagnostics)}
     return json.dumps(document, indent=indent, ensure_ascii=False)
 
@@ -79,6 +85,7 @@ def _counts(diagnostics: Sequence[Diagnostic]) -> dict[str, int]:
     return {
         "errors": sum(found.severity == "error" for found in diagnostics),
         "warnings": sum(found.severity == "warning" for found in diagnostics),
+        "notes": sum(found.severity == "note" for found in diagnostics),
     }
 
 

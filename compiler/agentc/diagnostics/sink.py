@@ -43,7 +43,7 @@ class Sink:
             return
         message = diagnostic.message
         key = (diagnostic.code, diagnostic.span, _unrolled(message))
-        if diagnostic.severity == "warning":
+        if diagnostic.severity != "error":
             # One line under `defaults:` is one doubt, however many stages take it from there.
             rest = f"{_STAGE.sub('', message)} {diagnostic.fix} {diagnostic.notes}"
             doubt = (diagnostic.code, diagnostic.span, _unrolled(rest))
@@ -107,6 +107,22 @@ class Sink:
             )
         )
 
+    def note(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        *,
+        fix: str | None = None,
+        steps: Iterable[str] = (),
+    ) -> None:
+        """Report something that works and has a better form."""
+        self.add(
+            Diagnostic(
+                code=code, message=message, span=span, severity="note", fix=fix, steps=tuple(steps)
+            )
+        )
+
     def unused(self, code: str, message: str, span: Span, *, fix: str | None = None) -> None:
         """Warn of something that nothing uses, unless another scale of the spec uses it."""
         self._unused[-1].add((code, message))
@@ -146,7 +162,7 @@ class Sink:
 
     @property
     def has_errors(self) -> bool:
-        """Whether anything but warnings was reported."""
+        """Whether an error was reported."""
         return self._has_errors
 
     def sorted(self) -> tuple[Diagnostic, ...]:

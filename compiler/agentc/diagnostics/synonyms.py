@@ -133,10 +133,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "envs": ("environments",),
     # Models and servers.
     "policy": ("model",),
-    "model": ("policy",),
-    "model_name": ("model", "policy", "repo"),
-    "model_name_or_path": ("model", "policy", "repo", "path"),
-    "model_path": ("model", "policy", "path"),
+    "model_name": ("model", "repo"),
+    "model_name_or_path": ("model", "repo", "path"),
+    "model_path": ("model", "path"),
     "base_model": ("model", "repo"),
     "pretrain": ("model", "repo"),
     "name": ("repo",),

@@ -345,8 +345,8 @@ def _stages(values: Values, method: str, task: ReleasedTask) -> Iterator[str]:
             "  run:",
             "kind: online_rl",
             f"backend: {method}  # agent_type",
-            f"policy: {policy}",
+            f"model: {policy}",
             *(line.format_map(values) for line in lines),
         ]
     )
-    yield "  evaluate_run: {use: evaluate, with: {policy: run, split: all}, server: local}"
+    yield "  evaluate_run: {use: evaluate, with: {model: run, split: all}, server: local}"

@@ -18,7 +18,7 @@ from agentc.kinds.artifacts import (
     VERDICTS,
 )
 from agentc.kinds.field import Role
-from agentc.kinds.interaction import CHOICE, POLICY, PREFIXES, RolloutSettings
+from agentc.kinds.interaction import ACTOR, CHOICE, POLICY_ALIAS, PREFIXES, RolloutSettings
 from agentc.kinds.kind import JUDGE_KIND, REPORT_KIND, Counts, Kind
 from agentc.kinds.script import RANGE
 from agentc.kinds.settings import fields_of
@@ -144,9 +144,9 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
     Kind(
         name="evaluate",
         doc="Roll a policy out on a split and measure reward and success, with intervals.",
-        example="{kind: evaluate, policy: sft, environment: world, split: test}",
+        example="{kind: evaluate, model: sft, environment: world, split: test}",
         produces=METRICS,
-        roles=(POLICY, PREFIXES, *CHOICE),
+        roles=(ACTOR, PREFIXES, *CHOICE),
         fields=fields_of(EvaluateSettings),
         uses=("environment", "prompt", "server"),
         default_backend="evaluate.agent",
@@ -157,9 +157,16 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         name="benchmark",
         doc="Score a model on tasks of somebody else's evaluator, which asks the stage's server: a "
         "score of every sample, with intervals.",
-        example="{kind: benchmark, policy: sft, tasks: [gsm8k]}",
+        example="{kind: benchmark, model: sft, tasks: [gsm8k]}",
         produces=METRICS,
-        roles=(Role(name="policy", accepts=(CHECKPOINT,), doc="The model that answers."),),
+        roles=(
+            Role(
+                name="model",
+                accepts=(CHECKPOINT,),
+                doc="The model that answers.",
+                aliases=POLICY_ALIAS,
+            ),
+        ),
         fields=fields_of(BenchmarkSettings),
         uses=("server",),
         default_backend="benchmark.lm_eval",

@@ -55,13 +55,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """An input of a stage: a named edge that accepts artifacts of certain types."""
+    """An input of a stage: a named edge that accepts artifacts of certain types. `aliases` are
+    other tools' names for it, which a spec may use (with a note)."""
 
     name: str
     accepts: tuple[ArtifactType, ...]
     doc: str
     many: bool = False
     optional: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 def integer(

@@ -249,7 +249,9 @@ class PairSettings(RewardMargin):
 # fmt: on
 
 
-POLICY = Role(name="policy", accepts=(CHECKPOINT,), doc="The model that acts.")
+POLICY_ALIAS = ("policy",)
+"""What RL calls the model that acts or is trained."""
+ACTOR = Role(name="model", accepts=(CHECKPOINT,), doc="The model that acts.", aliases=POLICY_ALIAS)
 
 INTERACTION_KINDS: tuple[Kind, ...] = (
     Kind(
@@ -278,10 +280,10 @@ INTERACTION_KINDS: tuple[Kind, ...] = (
     Kind(
         name="rollout",
         doc="Let a policy act in an environment and record the episodes.",
-        example="{kind: rollout, policy: sft, environment: world, split: train, "
+        example="{kind: rollout, model: sft, environment: world, split: train, "
         "decode: {temperature: 1}}",
         produces=TRAJECTORIES,
-        roles=(POLICY, PREFIXES, *CHOICE),
+        roles=(ACTOR, PREFIXES, *CHOICE),
         fields=fields_of(RolloutSettings),
         uses=("environment", "prompt", "server"),
         default_backend="rollout.react",

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from agentc.kinds.artifacts import CHECKPOINT, POLICY_RUN, TEXT_ENCODER, TRAJECTORIES
 from agentc.kinds.field import Role
-from agentc.kinds.interaction import ENVIRONMENT_AT, POLICY, Decoding, OnTasks
+from agentc.kinds.interaction import ENVIRONMENT_AT, POLICY_ALIAS, Decoding, OnTasks
 from agentc.kinds.kind import Kind
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import only_with, only_with_input, setting
@@ -230,6 +230,9 @@ NOT_ONLINE = {
 }
 """Trainers of agents that have no backend here, and why."""
 
+_START = Role(
+    name="model", accepts=(CHECKPOINT,), doc="The model to start from.", aliases=POLICY_ALIAS
+)
 _ENCODER = Role(
     name="encoder",
     accepts=(TEXT_ENCODER,),
@@ -242,16 +245,16 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
         name="online_rl",
         doc="Let a policy act and learn in turns, in one job that goes on where it was cut off "
         "(ArCHer and its rivals).",
-        example="{kind: online_rl, policy: sft, environment: world, split: train, "
+        example="{kind: online_rl, model: sft, environment: world, split: train, "
         "iterations: 50, episodes: 32}",
         produces=POLICY_RUN,
         roles=(
-            POLICY,
+            _START,
             _ENCODER,
             Role(
                 name="start",
                 accepts=(POLICY_RUN,),
-                doc="A run that this one goes on from as if it had been longer; `policy` is "
+                doc="A run that this one goes on from as if it had been longer; `model` is "
                 "still what that one began with.",
                 optional=True,
             ),
@@ -267,10 +270,10 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
         name="offline_rl",
         doc="Let a policy learn from rewards of recorded episodes, its own or others', and play "
         "none (offline ArCHer). `evaluate` says what it is worth then.",
-        example="{kind: offline_rl, policy: sft, data: rollout, iterations: 10}",
+        example="{kind: offline_rl, model: sft, data: rollout, iterations: 10}",
         produces=POLICY_RUN,
         roles=(
-            Role(name="policy", accepts=(CHECKPOINT,), doc="The model to start from."),
+            _START,
             Role(
                 name="data",
                 accepts=(TRAJECTORIES,),

@@ -19,8 +19,9 @@ from agentc.kinds.artifacts import (
 )
 from agentc.kinds.field import Role
 from agentc.kinds.interaction import (
+    ACTOR,
     ENVIRONMENT_AT,
-    POLICY,
+    POLICY_ALIAS,
     PREFIXES,
     Decoding,
     OnTasks,
@@ -303,9 +304,9 @@ SEARCH_KINDS: tuple[Kind, ...] = (
     Kind(
         name="search",
         doc="Grow a tree of attempts at each task by Monte Carlo tree search (Agent-R).",
-        example="{kind: search, policy: sft, environment: world, split: train, depth: 10}",
+        example="{kind: search, model: sft, environment: world, split: train, depth: 10}",
         produces=SEARCH_TREES,
-        roles=(POLICY, PREFIXES),
+        roles=(ACTOR, PREFIXES),
         fields=fields_of(SearchSettings),
         uses=("environment", "prompt", "server"),
         default_backend="search.mcts",
@@ -319,15 +320,16 @@ SEARCH_KINDS: tuple[Kind, ...] = (
         name="revise",
         doc="Splice bad trajectories of search trees onto good ones where the actor finds the "
         "first error, and collect good ones (Agent-R).",
-        example="{kind: revise, trees: search, policy: sft, environment: world, alpha: 0.5}",
+        example="{kind: revise, trees: search, model: sft, environment: world, alpha: 0.5}",
         produces=SFT_DATASET,
         roles=(
             Role(name="trees", accepts=(SEARCH_TREES,), doc="The search trees.", many=True),
             Role(
-                name="policy",
+                name="model",
                 accepts=(CHECKPOINT,),
                 doc="The actor, which judges itself; needed by the part `revision`.",
                 optional=True,
+                aliases=POLICY_ALIAS,
             ),
         ),
         fields=fields_of(ReviseSettings),
@@ -341,10 +343,15 @@ SEARCH_KINDS: tuple[Kind, ...] = (
     Kind(
         name="sample",
         doc="Draw several replies of a policy at turns of episodes (SWEET-RL, section 4.2).",
-        example="{kind: sample, policy: sft, rollouts: rollout, candidates: 8}",
+        example="{kind: sample, model: sft, rollouts: rollout, candidates: 8}",
         produces=CANDIDATES,
         roles=(
-            Role(name="policy", accepts=(CHECKPOINT,), doc="The model that replies."),
+            Role(
+                name="model",
+                accepts=(CHECKPOINT,),
+                doc="The model that replies.",
+                aliases=POLICY_ALIAS,
+            ),
             Role(
                 name="rollouts",
                 accepts=(TRAJECTORIES,),

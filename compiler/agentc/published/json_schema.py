@@ -181,6 +181,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
         "backend": backend_names(backends, kind.name, {"auto": language.AUTO}),
         "doc": text_schema(language.STAGE_KEYS["doc"]),
         **{role.name: _role(role) for role in kind.roles},
+        **{alias: _alias(role) for role in kind.roles for alias in role.aliases},
         **({} if kind.named is None else {kind.named.name: _named_roles(kind.named)}),
         **{use: text_schema(language.USES[use]) for use in kind.uses},
         **{field.name: field_schema(field) for field in kind.fields},
@@ -194,7 +195,8 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
         },
     }
     required: list[Json] = [] if is_model else ["kind"]
-    required += [role.name for role in kind.roles if not role.optional]
+    needed = [role for role in kind.roles if not role.optional]
+    required += [role.name for role in needed if not role.aliases]
     schema: Schema = {
         "type": "object",
         "title": f"{kind.name} stage",
@@ -210,6 +212,11 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
         }
         for backend in backends
         if len(backends) > 1
+    ]
+    narrowed += [
+        {"anyOf": [{"required": [name]} for name in (role.name, *role.aliases)]}
+        for role in needed
+        if role.aliases
     ]
     if narrowed:
         schema["allOf"] = narrowed
@@ -357,6 +364,11 @@ def _role(role: Role) -> Schema:
         shapes.append({"type": "array", "items": {"type": "string"}, "minItems": 1})
     accepts = " or ".join(accepted.name for accepted in role.accepts)
     return {"description": f"{role.doc} Takes {accepts}.", "anyOf": shapes}
+
+
+def _alias(role: Role) -> Schema:
+    """An alias, which editors strike through."""
+    return {**_role(role), "description": f"Alias of `{role.name}`.", "deprecated": True}
 
 
 def _named_roles(role: Role) -> Schema:

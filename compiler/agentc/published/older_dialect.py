@@ -15,7 +15,7 @@ CATALOGUE_ID = "https://json.schemastore.org/agentc.json"
 FILE_MATCH = ("*.agentc.yaml", "*.agentc.yml")
 """Names of files that can be nothing but specs: the catalogue holds for every project."""
 
-_NO_KEYWORDS = frozenset({"x-identity", "enumDescriptions"})
+_NO_KEYWORDS = frozenset({"x-identity", "enumDescriptions", "deprecated"})
 _TABLES = frozenset({"properties", "definitions"})
 """Keywords whose keys are names of the language."""
 _VALUES = frozenset({"const", "default", "enum"})

@@ -23,7 +23,7 @@ servers: {local: {backend: transformers}}
 prompts: {react: {instruction: Craft the goal., reply_format: react}}
 models: {base: {backend: scratch, chat_format: chatml, corpus: expert}}
 stages:
-  evaluate_base: {kind: evaluate, policy: base, environment: world, split: test}
+  evaluate_base: {kind: evaluate, model: base, environment: world, split: test}
 """
 """The entries that examples name. Stages name each other: `expert` is the example of that kind."""
 

@@ -11,6 +11,7 @@ from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
 from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.schema import language
+from agentc.schema.aliases import aliases_of, without_aliases
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
 from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described, text_of
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
@@ -155,6 +156,7 @@ def _read(
     plain = dict.fromkeys([*common, *roles, *naming, *kind.uses], "")
     allowed = {**plain, **{field.name: field for field in kind.fields}}
     needed = [role.name for role in kind.roles if not role.optional]
+    mapping = without_aliases(mapping, aliases_of(kind), place, sink)
     keys = read_keys(mapping, allowed, place, sink, table, required=needed)
     if mapping.partial:
         return StageDecl(name=name, kind=None, span=name.span)

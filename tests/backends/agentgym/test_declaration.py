@@ -28,7 +28,7 @@ servers:
 prompts:
   react: {{instruction: Act.}}
 stages:
-  score: {{kind: evaluate, policy: base, environment: world, split: {split}{more}}}
+  score: {{kind: evaluate, model: base, environment: world, split: {split}{more}}}
 """
 PLAIN = """\
 server: textcraft

@@ -24,7 +24,7 @@ stages:
   play:
     kind: KIND
     backend: command
-    policy: base
+    model: base
     split: train
     limit: 2
     max_turns: 3

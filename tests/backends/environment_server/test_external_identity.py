@@ -26,8 +26,8 @@ servers:
 prompts:
   react: {{instruction: Act.}}
 stages:
-  score: {{kind: evaluate, policy: base, environment: world, split: test}}
-  again: {{kind: rollout, policy: base, environment: world, split: test}}
+  score: {{kind: evaluate, model: base, environment: world, split: test}}
+  again: {{kind: rollout, model: base, environment: world, split: test}}
 """
 WORLDS: dict[str, dict[str, Any]] = {
     "mcp": {"tasks": {"rows": [{"instruction": "Say 4.", "answer": "4"}]}},

@@ -32,8 +32,8 @@ models:
          vocab_size: 300}
 stages:
   expert: {kind: expert, environment: plain, split: train, limit: 4}
-  asked: {kind: benchmark, policy: tiny, server: clerk, SETTINGS}
-  unasked: {kind: benchmark, policy: tiny, server: silent, SETTINGS}
+  asked: {kind: benchmark, model: tiny, server: clerk, SETTINGS}
+  unasked: {kind: benchmark, model: tiny, server: silent, SETTINGS}
   table: {kind: compare, of: [asked], baseline: unasked}
 claims:
   half: {what: half of the sums, stage: asked, difference_from: unasked, value: 0.5, n: 4,

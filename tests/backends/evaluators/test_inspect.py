@@ -141,7 +141,7 @@ name: own
 servers: {own: {backend: scripted}}
 models: {tiny: {backend: path, path: model}}
 stages:
-  sums: {kind: benchmark, BACKEND, policy: tiny, server: own, TASKS}
+  sums: {kind: benchmark, BACKEND, model: tiny, server: own, TASKS}
 """
 
 

@@ -115,7 +115,7 @@ servers:
   far: {backend: openai, url: "https://api.example.com/v1", model: some}
 models: {tiny: {backend: path, path: model}}
 stages:
-  sums: {kind: benchmark, policy: tiny, server: own, tasks: [own.yaml, gsm8k], SETTINGS}
+  sums: {kind: benchmark, model: tiny, server: own, tasks: [own.yaml, gsm8k], SETTINGS}
 """
 TASK = "task: own\noutput_type: generate_until\n"
 

@@ -208,7 +208,7 @@ def build(root: Path, rounds: int = 2) -> ExampleStore:
     def evaluate(name: str, policy: str, skill: float, errors: int = 0) -> None:
         rows = episodes(skill, 100, source="policy", seed=7, errors=errors)
         rollout = store.add(f"{name}:rollout", "rollout", "Trajectories",
-                            {"trajectories.jsonl": lines(rows)}, inputs={"policy": [policy]},
+                            {"trajectories.jsonl": lines(rows)}, inputs={"model": [policy]},
                             wall_s=21.5, stage=False)  # fmt: skip
         metrics = measure(
             rows, CONFIDENCE, success_at=None, split="test", environment="textcraft",
@@ -225,7 +225,7 @@ def build(root: Path, rounds: int = 2) -> ExampleStore:
         explored = store.add(
             f"eto.{number}.explore", "rollout", "Trajectories",
             {"trajectories.jsonl": lines(episodes(0.5, 120, source="policy", seed=number))},
-            inputs={"policy": [policy]}, wall_s=34.0,
+            inputs={"model": [policy]}, wall_s=34.0,
         )  # fmt: skip
         pairs = store.add(f"eto.{number}.pairs", "pair", "PreferencePairs", {"pairs.jsonl": ""},
                           inputs={"expert": [expert], "rollouts": [explored]}, wall_s=0.3,

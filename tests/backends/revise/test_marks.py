@@ -30,8 +30,8 @@ servers:
 prompts:
   react: {instruction: Craft.}
 stages:
-  trees: {kind: search, policy: base, split: train}
-  mended: {kind: revise, trees: trees, policy: base, alpha: 0.5}
+  trees: {kind: search, model: base, split: train}
+  mended: {kind: revise, trees: trees, model: base, alpha: 0.5}
   sft:
     kind: sft
     backend: BACKEND

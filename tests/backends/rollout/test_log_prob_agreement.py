@@ -44,7 +44,7 @@ def played(
             SHORT,
             placement=PLACEMENT,
             leases=leases(policy, environment),
-            inputs={"policy": [checkpoint]},
+            inputs={"model": [checkpoint]},
         )
         assert done.code == 0, done.output
         return done.facts, done.output

@@ -25,7 +25,7 @@ models:
 stages:
   grow:
     kind: search
-    policy: base
+    model: base
     split: train
     depth: 3
 """

@@ -293,9 +293,7 @@ def test_it_scores_given_tokens_as_transformers_does(
     """What a rollout asks it before the first episode."""
     command = [python, "-c", SCORE, target.root, str(tmp_path)]
     subprocess.run(command, env=vllm_variables(), check=True, timeout=PATIENCE_S)
-    job = Job(
-        write_job(tmp_path, {}, inputs={"policy": [tmp_path]}, leases={"policy": {"log": ""}})
-    )
+    job = Job(write_job(tmp_path, {}, inputs={"model": [tmp_path]}, leases={"policy": {"log": ""}}))
     decode = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 8, "stop": []}
 
     async def compare() -> None:

@@ -23,7 +23,7 @@ models:
          vocab_size: 300, chat_format: chatml, corpus: expert}
 stages:
   expert: {kind: expert, environment: textcraft, split: train, limit: 4}
-  play: {kind: rollout, backend: verifiers, environment: sums, policy: base, split: testSTAGE}
+  play: {kind: rollout, backend: verifiers, environment: sums, model: base, split: testSTAGE}
 """
 
 

@@ -35,11 +35,11 @@ models:
          vocab_size: 300}
 stages:
   expert: {kind: expert, environment: plain, split: train, limit: 4}
-  one: {kind: rollout, backend: verifiers, environment: sums, policy: tiny, server: clerk,
+  one: {kind: rollout, backend: verifiers, environment: sums, model: tiny, server: clerk,
         split: train, attempts: 2}
-  several: {kind: rollout, backend: verifiers, environment: guessing, policy: tiny,
+  several: {kind: rollout, backend: verifiers, environment: guessing, model: tiny,
             server: guesser, split: all, max_turns: 2}
-  score: {kind: evaluate, backend: verifiers, environment: sums, policy: tiny, server: clerk,
+  score: {kind: evaluate, backend: verifiers, environment: sums, model: tiny, server: clerk,
           split: train}
 """
 
@@ -96,7 +96,7 @@ models:
          vocab_size: 300, chat_format: chatml}
 stages:
   expert: {kind: expert, environment: plain, split: train, limit: 4}
-  score: {kind: evaluate, backend: verifiers, environment: guessing, policy: tiny, split: all,
+  score: {kind: evaluate, backend: verifiers, environment: guessing, model: tiny, split: all,
           max_turns: 2, decode: {temperature: 1.0, max_tokens: 16}}
 """
 

@@ -50,7 +50,7 @@ PROGRAMS = (
     _slip("params_as_words", "params as a list of words", "params: {style: short}", "params: [style=short]", "params", "{style: short}"),
     _slip("episode_in_minutes", "a unit behind seconds", "episode_s: 60", "episode_s: 10 min", "episode_s", "write `600`"),
     _slip("options_beside", "options of a backend as keys of the stage", _OPTIONS, "    command: [python, walk.py]\n", "unknown key `command`", "`options: {command: ...}`"),
-    _slip("agent_on_a_remote_server", "rows of an endpoint that tells no tokens", "    policy: sft\n    split: train\n    options", "    policy: sft\n    server: hosted\n    split: train\n    options", "tokens", "transformers"),
+    _slip("agent_on_a_remote_server", "rows of an endpoint that tells no tokens", "    model: sft\n    split: train\n    options", "    model: sft\n    server: hosted\n    split: train\n    options", "tokens", "transformers"),
     # Model servers.
     _slip("memory_as_percentage", "a share as a percentage", "gpu_memory_utilization: 0.9", "gpu_memory_utilization: 90", "gpu_memory_utilization", "0.9"),
     _slip("server_port", "the address of a server that agentc starts", _VLLM, "port: 8000", "port", "leave it out"),

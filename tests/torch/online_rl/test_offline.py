@@ -55,7 +55,7 @@ prompts: {way_out: {instruction: "left, right or look?", acknowledgement: OK, re
 models: {base: {backend: scratch, hidden_size: 32, heads: 2, context: 256, corpus: [expert]}}
 stages:
   expert: {kind: expert, environment: corridor, prompt: way_out, split: train}
-  run: {kind: offline_rl, policy: base, data: expert, discount: 0.9, SETTINGS}
+  run: {kind: offline_rl, model: base, data: expert, discount: 0.9, SETTINGS}
 """
 SHORT = """iterations: 4, warmup: 1, keep: [0, 2],
     critic: {lr: 1e-3, updates: 3, batch: 16}, actor: {lr: 1e-3, updates: 2, batch: 8}"""

@@ -56,7 +56,7 @@ stages:
   run:
     kind: online_rl
     backend: {backend}
-    policy: base
+    model: base
     environment: corridor
     prompt: way_out
     split: train

@@ -99,7 +99,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
         version=VERSION,
         software=software,
         program=("-m", "agentc_backends.agents.command.job_command"),
-        inputs={"policy": stage.inputs["policy"]},
+        inputs={"model": stage.inputs["model"]},
         leases=(server, *_environment(view, context, software)),
     )
 
@@ -148,6 +148,6 @@ BACKEND = StageBackend(
     capabilities=frozenset({"react", "react_inline", "action_only", "text", "resume",
                             "infrastructure_errors"}),
     options=OPTIONS,
-    inputs=("policy",),
+    inputs=("model",),
     unused=UNUSED,
 )  # fmt: skip

@@ -67,7 +67,7 @@ async def compare_with_trainer(job: Job, policy: ChatPolicy) -> None:
 
 def _stored_dtype(job: Job) -> str | None:
     """The type of the checkpoint's weights, as its config.json says."""
-    config = read_json(job.inputs("policy")[0] / "config.json")
+    config = read_json(job.inputs("model")[0] / "config.json")
     found = config.get("dtype") or config.get("torch_dtype")
     return found if isinstance(found, str) else None
 
@@ -81,7 +81,7 @@ def _served_dtype(job: Job) -> str | None:
 def _scored_rows(job: Job) -> ScoredRows:
     if "log" not in job.leases["policy"]:
         raise _NotComparedError("a remote endpoint serves what it serves")
-    found = [read_scored_rows(path) for path in job.inputs("policy")]
+    found = [read_scored_rows(path) for path in job.inputs("model")]
     if not found or found[0] is None:
         raise _NotComparedError("the checkpoint has no scored rows")
     return found[0]

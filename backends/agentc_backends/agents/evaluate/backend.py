@@ -190,7 +190,7 @@ COMMAND = StageBackend(
     lower=lower_command,
     capabilities=frozenset({"react", "react_inline", "action_only", "text"}),
     options=COMMAND_OPTIONS,
-    inputs=("policy",),
+    inputs=("model",),
     unused=COMMAND_UNUSED,
 )
 
@@ -203,6 +203,6 @@ VERIFIERS = StageBackend(
     software=TASKSETS,
     lower=lower_verifiers,
     options=TASKSET_OPTIONS,
-    inputs=("policy",),
+    inputs=("model",),
     unused=TASKSET_UNUSED,
 )

@@ -21,7 +21,7 @@ def token_server(
 ) -> tuple[LeaseDraft, bool]:
     """The policy's server, and whether it tells the tokens of its replies; refused where it does
     not, unless episodes without a proof are kept."""
-    server = context.server_lease(view, "policy")
+    server = context.server_lease(view, "model")
     tells = server.capabilities >= _TELLING
     if not tells and not keeps_all:
         view.refuse(

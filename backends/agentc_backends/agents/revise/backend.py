@@ -37,15 +37,15 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     facts, prompt = context.environment_facts(view), context.prompt(view)
     refuse_marker(view, prompt)
     refuse_tools(view, prompt, "a revision goes on behind texts that it writes itself")
-    server = context.server_lease(view, "policy")
+    server = context.server_lease(view, "model")
     settings = view.config_of(ReviseSettings, placement=False, without=_without(view, prompt))
     groups = _groups(view, settings, prompt)
     leases: list[LeaseDraft] = []
     inputs = {"trees": stage.inputs["trees"]}
     if groups["judge"] is None:
-        view.leave("policy", "nothing is judged without the part `revision`")
+        view.leave("model", "nothing is judged without the part `revision`")
     else:
-        inputs["policy"] = _judge_policy(view)
+        inputs["model"] = _judge_policy(view)
         leases.append(server)
     if settings.get("verify", "off") != "off":
         leases += context.environment_leases(view)
@@ -100,13 +100,13 @@ def _without(view: StageView, prompt: Prompt | None) -> dict[str, str]:
 
 
 def _judge_policy(view: StageView) -> tuple[str, ...]:
-    policy = view.inputs.get("policy", ())
+    policy = view.inputs.get("model", ())
     if not policy:
         view.refuse(
-            "policy",
+            "model",
             "the part `revision` asks the actor for its first mistake, and the stage names no "
-            "`policy`",
-            fix="give the policy that the trees were searched with, or make `direct` of "
+            "`model`",
+            fix="give the model that the trees were searched with, or make `direct` of "
             "`revision`: it keeps the bad trajectories whole",
         )
     return policy

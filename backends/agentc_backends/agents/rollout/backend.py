@@ -39,7 +39,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDraft:
-    """The job that lets the checkpoint of role `policy` act, reading through a view of its own."""
+    """The job that lets the checkpoint of role `model` act, reading through a view of its own."""
     view = stage.scoped()
     facts = context.environment_facts(view)
     prompt = context.prompt(view)
@@ -48,7 +48,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         **view.config_of(PromptSeeds),
         **action_config(view, prompt),
     }
-    inputs = {"policy": stage.inputs["policy"]}
+    inputs = {"model": stage.inputs["model"]}
     if prefixes := stage.inputs.get("prefixes", ()):
         inputs["prefixes"] = prefixes
         check_prefix(view)
@@ -76,7 +76,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
         inputs=inputs,
         produces=TRAJECTORIES.name,
         leases=(
-            context.server_lease(view, "policy"),
+            context.server_lease(view, "model"),
             *environment_leases(view, context),
             *scorers,
         ),
@@ -89,7 +89,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
 def _scorers(view: StageView, context: LowerContext) -> tuple[LeaseDraft, ...]:
     """The leases of who compares candidates. A reference that is the policy needs none: the
     policy's server says the same."""
-    server = context.server_lease(view, "policy")
+    server = context.server_lease(view, "model")
     if not server.capabilities >= _TELLING:
         view.refuse(
             "server",
@@ -98,7 +98,7 @@ def _scorers(view: StageView, context: LowerContext) -> tuple[LeaseDraft, ...]:
             fix="name a server that loads the models itself: `backend: vllm` or `transformers`",
         )
     reference = view.inputs.get("reference", ())
-    apart = reference and reference != view.inputs.get("policy")
+    apart = reference and reference != view.inputs.get("model")
     roles = _SCORERS if apart else _SCORERS[:1]
     return tuple(context.server_lease(view, role, role) for role in roles)
 

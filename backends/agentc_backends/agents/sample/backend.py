@@ -15,7 +15,7 @@ _NEEDED = ("logprobs", "token_ids")
 def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     """One job; a server that cannot tell the tokens of its replies is refused."""
     view = stage.scoped()
-    server = context.server_lease(view, "policy")
+    server = context.server_lease(view, "model")
     if not set(_NEEDED) <= server.capabilities:
         view.refuse(
             "server",
@@ -41,7 +41,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             view=view,
             config=config,
             placement=view.config_of(SampleSettings, placement=True),
-            inputs={"policy": stage.inputs["policy"], "rollouts": stage.inputs["rollouts"]},
+            inputs={"model": stage.inputs["model"], "rollouts": stage.inputs["rollouts"]},
             produces=CANDIDATES.name,
             leases=(server,),
             contract={"candidates": config["candidates"], "seed": config["seed"]},

@@ -47,7 +47,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "reward_range": facts["reward_range"],
         "success_at": facts["success_at"],
     }
-    inputs = {"policy": stage.inputs["policy"]}
+    inputs = {"model": stage.inputs["model"]}
     if prefixes := stage.inputs.get("prefixes", ()):
         inputs["prefixes"] = prefixes
         check_prefix(stage)
@@ -77,7 +77,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             },
             inputs=inputs,
             produces=SEARCH_TREES.name,
-            leases=(context.server_lease(stage, "policy"), *environment_leases(stage, context)),
+            leases=(context.server_lease(stage, "model"), *environment_leases(stage, context)),
             extra_identity={"prompt": prompt_config(prompt)},
             contract={"reward_range": facts["reward_range"]},
             resume=True,

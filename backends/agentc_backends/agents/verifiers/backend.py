@@ -79,7 +79,7 @@ def taskset_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
         version=VERSION,
         software=VERIFIERS,
         program=("-m", "agentc_backends.agents.verifiers.job_taskset"),
-        inputs={"policy": stage.inputs["policy"]},
+        inputs={"model": stage.inputs["model"]},
         leases=(server,),
     )
 
@@ -103,6 +103,6 @@ BACKEND = StageBackend(
     lower=lower,
     capabilities=frozenset({"resume", "infrastructure_errors"}),
     options=OPTIONS,
-    inputs=("policy",),
+    inputs=("model",),
     unused=UNUSED,
 )

@@ -142,7 +142,7 @@ class ModelServer:
             url=url if url.endswith("/v1") else url + "/v1",
             token=token_of(lease),
             model=lease["model"],
-            folder=job.input("policy"),
+            folder=job.input("model"),
         )
 
 

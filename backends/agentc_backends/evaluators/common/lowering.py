@@ -78,7 +78,7 @@ def benchmark_jobs(
 ) -> tuple[JobDraft, ...]:
     """The evaluator's job and that of its metrics."""
     own = view.scoped()
-    server = context.server_lease(own, "policy")
+    server = context.server_lease(own, "model")
     tasks = listed_names(own, "tasks")
     if not tasks:
         own.refuse("tasks", f"{evaluator.id} needs a task", fix="name one, or a file of your own")
@@ -109,7 +109,7 @@ def benchmark_jobs(
         view=own,
         config=config,
         placement={"concurrency": own.integer("concurrency")},
-        inputs={"policy": view.inputs["policy"]},
+        inputs={"model": view.inputs["model"]},
         produces=TASK_SCORES.name,
         leases=(server,),
         extra_identity={"files": {name: context.digest_of(name) for name in files}},

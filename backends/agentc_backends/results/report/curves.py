@@ -16,7 +16,7 @@ from agentc_backends.results.report.drawings import PlotLine, both_charts
 from agentc_backends.results.report.evaluation_tables import pooled_mean, seed_axes
 from agentc_backends.statistics.intervals import t_quantile
 
-_FROM = ("model", "policy", "run")
+_FROM = ("model", "run")
 _MODELS = ("Checkpoint", "PolicyRun")
 
 
@@ -89,10 +89,10 @@ def _policy(metrics: ExperimentJob, collection: Collection) -> ExperimentJob | N
     """The checkpoint whose episodes were measured."""
     for _, name in metrics.parents:
         rollout = collection.by_object.get(name)
-        if rollout is None:
+        if rollout is None or rollout.type in _MODELS:
             continue
         for role, parent in rollout.parents:
-            if role == "policy" and parent in collection.by_object:
+            if role == "model" and parent in collection.by_object:
                 return collection.by_object[parent]
     return None
 

@@ -71,7 +71,7 @@ async def train(job: Job) -> None:
     from agentc_backends.trainers.online_rl.sampling import Decode, Sampler
     from agentc_backends.trainers.online_rl.state import STATE, RunFiles, RunStart, write_learner
 
-    base = job.input("policy")
+    base = job.input("model")
     model = load_policy(base)
     tokenizer = load_tokenizer(str(base))
     ends = end_tokens(model, tokenizer)

@@ -91,7 +91,7 @@ async def train(job: Job) -> None:
         write_learner,
     )
 
-    config, base = job.config, job.input("policy")
+    config, base = job.config, job.input("model")
     async with connect(job.leases, None, job.placement["concurrency"]) as servers:
         meta = await servers.world.meta()
         rules, turns, evaluation = read_rules(config, meta), config.read_as(TurnRules), None

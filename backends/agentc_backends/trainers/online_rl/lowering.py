@@ -20,7 +20,7 @@ _PROGRAM = ("-m", "agentc_backends.trainers.online_rl.job_online")
 CAPABILITIES = frozenset(
     {"react", "react_inline", "action_only", "text", "tools", "output_marker", "resume", "float32"}
 )
-WITHOUT_ENCODER = ("policy", "start")
+WITHOUT_ENCODER = ("model", "start")
 """The inputs of algorithms without a critic of texts, which would read with an `encoder`."""
 
 

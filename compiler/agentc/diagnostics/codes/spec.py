@@ -211,6 +211,12 @@ STRUCTURE: tuple[Code, ...] = (
         "experiment: models, environments, and the stages between them, of which a training is "
         "one. Its settings go there; unknown keys get their names here one by one.",
     ),
+    Code(
+        "AGC215",
+        "another tool's name of a key",
+        "The name is accepted as an alias, so the spec compiles as written. Specs are easier to "
+        "read and to search when all use one name: the one in the note.",
+    ),
 )
 
 

@@ -14,7 +14,7 @@ from agentc.kinds import kind_named
 from agentc.kinds.artifacts import CRITIC_CHECKPOINT, POLICY_RUN, PRIVILEGED_INFORMATION
 from agentc.kinds.table import ACTING, kinds_where
 from agentc.passes.checks.lengths import served_window
-from agentc.passes.checks.model_servers import POLICY, LeasedModelServer, leased_servers
+from agentc.passes.checks.model_servers import ACTOR, POLICY, LeasedModelServer, leased_servers
 from agentc.passes.checks.module_analysis import collected_by
 from agentc.passes.checks.rule import Finding, Rule
 from agentc.passes.checks.subject import Settings, StageContext, place
@@ -212,7 +212,7 @@ def reranked_as_learnt(subject: StageContext) -> Iterator[Finding]:
     """A critic that reranks reads what it learnt to read: states under the run's own prompt."""
     own = subject.stage.uses.get("prompt")
     for server in _reranking(subject):
-        for source in _sources(subject, POLICY) if server.role == POLICY else ():
+        for source in _sources(subject, ACTOR) if server.role == POLICY else ():
             theirs = source.uses.get("prompt")
             if _lacking(subject, source) is None and own != theirs:
                 yield Finding(

@@ -228,7 +228,7 @@ def _asked(subject: StageContext, role: str, server: str | None) -> dict[str, st
 
 
 def _policy(evaluation: Settings) -> tuple[str, ...]:
-    return _stage(evaluation).inputs.get("policy", ())
+    return _stage(evaluation).inputs.get("model", ())
 
 
 def _tasks(subject: StageContext, evaluation: Stage) -> Tasks:
@@ -248,7 +248,7 @@ def _stage(evaluation: Settings) -> Stage:
 def same_prompt_as_training(subject: StageContext) -> Iterator[Finding]:
     """A policy acts under a prompt that it was trained under."""
     prompt = subject.stage.uses.get("prompt", "")
-    policies = subject.stage.inputs.get("policy", ())
+    policies = subject.stage.inputs.get("model", ())
     seen = subject.around.prompts.get(policies[0], frozenset()) if policies else frozenset()
     if not seen or prompt in seen:
         return

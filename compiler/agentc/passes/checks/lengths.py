@@ -164,7 +164,7 @@ def replies_like_training(subject: StageContext) -> Iterator[Finding]:
     reply = subject.settings.integer("decode.max_tokens")
     if not subject.settings.given("decode.max_tokens"):
         return  # nobody asked for replies that long
-    for policy in subject.producers("policy"):
+    for policy in subject.producers("model"):
         length = policy.integer("max_length")
         if reply is None or length is None or reply <= length:
             continue

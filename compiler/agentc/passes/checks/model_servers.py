@@ -19,7 +19,9 @@ from agentc.passes.lowering.leases import attempt_resource
 from agentc.text import counted
 
 POLICY = "policy"
-"""The role of a stage's own server."""
+"""The role of the lease of a stage's own server."""
+ACTOR = "model"
+"""The input that is the model which acts."""
 BESIDE = ("critic", "reference")
 """Roles of more servers of the same entry, where a critic chooses among candidates; each is an
 input, and what the entry says holds for all of them."""
@@ -70,9 +72,9 @@ def beside_policy(subject: StageContext) -> tuple[str, ...]:
     that is the policy has none: the policy's server is asked."""
     inputs = subject.stage.inputs
     several = (subject.settings.integer("candidates") or 1) > 1
-    if not several or not inputs.get("critic") or not inputs.get(POLICY):
+    if not several or not inputs.get("critic") or not inputs.get(ACTOR):
         return ()
-    apart = inputs.get("reference") not in (None, (), inputs[POLICY])
+    apart = inputs.get("reference") not in (None, (), inputs[ACTOR])
     return BESIDE if apart else BESIDE[:1]
 
 

@@ -75,12 +75,12 @@ def folder_holds_model(subject: StageContext) -> Iterator[Finding]:
 def weights_loadable(subject: StageContext) -> Iterator[Finding]:
     """A model is trained, or served in process, only where its weights can be loaded for that."""
     if subject.stage.kind in (*TRAINERS, *REINFORCED):
-        use, roles = "trained", tuple(r for r in ("model", "policy") if subject.stage.inputs.get(r))
+        use, roles = "trained", ("model",)
     else:
         server = subject.server()
         if server is None or server[0].id != _IN_PROCESS:
             return
-        use, roles = f"served by {_IN_PROCESS}", ("policy",)
+        use, roles = f"served by {_IN_PROCESS}", ("model",)
     for role in roles:
         model = subject.model(role)
         if model is None:
@@ -169,7 +169,7 @@ def critic_tokenizes_alike(subject: StageContext) -> Iterator[Finding]:
     """A critic reads the tokens that the policy of the candidates wrote.
 
     So does its reference then: where that is unlike the critic, it is found there."""
-    policy = subject.model("candidates") or subject.model("policy")
+    policy = subject.model("candidates") or subject.model("model")
     critic = subject.model("critic")
     if policy is not None and critic is not None:
         yield from _unlike(policy, critic, "the candidates' policy", "the critic", "critic")

@@ -59,7 +59,7 @@ class _Walk:
     def _root(self, stage: Stage) -> dict[str, Stage]:
         if stage.kind in MODEL_SOURCES:
             return {stage.id: stage}
-        lead = stage.inputs.get("policy") or stage.inputs.get("model") or ()
+        lead = stage.inputs.get("model", ())
         root = self.roots.get(lead[0]) if lead else None
         return {} if root is None else {stage.id: root}
 

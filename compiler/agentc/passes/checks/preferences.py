@@ -54,7 +54,7 @@ def explored_by_policy(subject: StageContext) -> Iterator[Finding]:
     explorers: dict[str, Stage] = {}
     for pairs in subject.stage.inputs.get("data", ()):
         for rollout in _explored_by(pairs, subject):
-            for policy in rollout.inputs.get("policy", ()):
+            for policy in rollout.inputs.get("model", ()):
                 explorers.setdefault(policy, rollout)
     if not explorers or trained[0] in explorers:
         return
@@ -67,10 +67,10 @@ def explored_by_policy(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=f"`{rollout.id}` {explores} `{stale[0]}`, but its pairs train `{trained[0]}`, "
         "which has learned since",
-        path="policy",
+        path="model",
         at=rollout,
         notes=(f"`{subject.stage.id}` names its `model` in {place(subject.stage, 'model')}",),
-        fix="name the same stage as `policy` of the one and `model` of the other",
+        fix="name the same stage as `model` of both",
     )
 
 

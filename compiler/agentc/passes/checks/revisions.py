@@ -116,15 +116,15 @@ def trees_of_stage(subject: StageContext) -> Iterator[Finding]:
                 ),
                 fix=f"set environment: {other}, with one revise stage for each environment",
             )
-    policies = stage.inputs.get("policy", ())
-    actors = dict.fromkeys(name for each in searches for name in each.inputs.get("policy", ()))
+    policies = stage.inputs.get("model", ())
+    actors = dict.fromkeys(name for each in searches for name in each.inputs.get("model", ()))
     judged = "revision" in subject.settings.texts("parts")
     if judged and policies and actors and policies[0] not in actors:
         yield Finding(
             message=f"`{policies[0]}` judges what {listed(actors)} did",
-            path="policy",
+            path="model",
             notes=("in Agent-R the actor judges itself, so that it learns what it can notice",),
-            fix=f"set policy: {next(iter(actors))}, unless another judge is meant",
+            fix=f"set model: {next(iter(actors))}, unless another judge is meant",
         )
 
 

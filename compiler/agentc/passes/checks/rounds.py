@@ -69,7 +69,7 @@ _ALIKE = ("episodes", "critic.hidden")
 
 
 def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
-    """A run that goes on from another one has its algorithm, its policy and its shapes."""
+    """A run that goes on from another one has its algorithm, its model and its shapes."""
     stage = subject.stage
     for name in stage.inputs.get("start", ()):
         source = subject.module.stages.get(name)
@@ -80,14 +80,14 @@ def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
                 message=f"`{stage.id}` cannot go on from `{name}`, a run of kind {source.kind}",
                 path="start",
                 notes=("it played no episodes, so that there is nothing to play on from",),
-                fix=f"write `policy: {name}` in place of `start`, which begins a run from its "
+                fix=f"write `model: {name}` in place of `start`, which begins a run from its "
                 "policy",
             )
             continue
         theirs = subject.of_stages.get(name)
         pairs: list[tuple[str, object, object]] = [
             ("backend", stage.backend, source.backend),
-            ("policy", stage.inputs.get("policy"), source.inputs.get("policy")),
+            ("model", stage.inputs.get("model"), source.inputs.get("model")),
             ("environment", stage.uses.get("environment"), source.uses.get("environment")),
         ]
         if theirs is not None:

@@ -149,7 +149,7 @@ def reference_as_trained(subject: StageContext) -> Iterator[Finding]:
     ours = subject.stage.inputs.get("reference", ())
     if sampled:
         drawn = [subject.module.stages.get(n) for n in subject.stage.inputs.get("candidates", ())]
-        ours = tuple(n for each in drawn if each is not None for n in each.inputs.get("policy", ()))
+        ours = tuple(n for each in drawn if each is not None for n in each.inputs.get("model", ()))
     for critic in critics_of(subject):
         theirs = critic.inputs.get("reference") or critic.inputs.get("model", ())
         if not ours or not theirs or ours == theirs:

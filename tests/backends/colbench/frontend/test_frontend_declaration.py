@@ -36,12 +36,12 @@ prompts:
   make: {{instruction: Make a page., reply_format: text}}
 stages:
   clip: {{kind: encoder, backend: scratch{second}}}
-  tried: {{kind: evaluate, policy: base, server: player, environment: pages, split: test}}
+  tried: {{kind: evaluate, model: base, server: player, environment: pages, split: test}}
 claims:
   one: {{what: A claim., stage: tried, {claim}}}
 """
 OTHER = """\
-  other: {kind: evaluate, policy: base, server: player, environment: alone, split: test}
+  other: {kind: evaluate, model: base, server: player, environment: alone, split: test}
 claims:"""
 ALONE = "  alone: {backend: colbench_frontend, SECOND}\nservers:"
 MODEL = "human: model, simulator: {server: human}"
@@ -88,7 +88,7 @@ def test_the_cosine_needs_an_encoder(tmp_path: Path) -> None:
 
 def test_an_encoder_is_no_policy(tmp_path: Path) -> None:
     text = CLAIMED.format(entry="", claim="value: 0.5, n: 100", servers="", second="")
-    (tmp_path / "spec.yaml").write_text(text.replace("policy: base", "policy: clip"))
+    (tmp_path / "spec.yaml").write_text(text.replace("model: base", "model: clip"))
     found = compile_spec(tmp_path / "spec.yaml", {}, load_backends())
     assert {"AGC501"} <= {each.code for each in found.diagnostics}
     assert "`scorer`" in _messages(found)
