@@ -193,7 +193,8 @@ SYNTAX = (
     _slip("one_space_less", "one line is indented by a space less", "    model: base", "   model: base", "indent"),
     _slip("one_space_more", "one line is indented by a space more", "    model: base", "     model: base", "indent"),
     _slip("section_indented", "a section is indented", "servers:\n", " servers:\n", "indent"),
-    _slip("conflict_markers", "conflict markers of git", "    epochs: 3\n", "    _slip("markdown_fence", "a fence of Markdown", "agentc: 1\n", "```yaml\nagentc: 1\n", "```"),
+    _slip("conflict_markers", "conflict markers of git", "    epochs: 3\n", "<<<<<<< HEAD\n    epochs: 3\n=======\n    epochs: 4\n>>>>>>> main\n", "conflict"),
+    _slip("markdown_fence", "a fence of Markdown", "agentc: 1\n", "```yaml\nagentc: 1\n", "```"),
     _slip("windows_path", "a Windows path in double quotes", "description: A small experiment.", 'description: "C:\\data\\new"', "\\"),
     _slip("complex_key", "a question mark as a key", "    epochs: 3", "    ? epochs\n    : [3]\n    ? [lr2]\n    : 3", "key"),
     _slip("section_twice", "a section given twice", "budget:", "defaults: {epochs: 2}\nbudget:", "defaults", "twice"),
@@ -349,7 +350,6 @@ AUDIT = (
     _slip("list_in_group_in_round", "the same in a group", "          model: policy\n          split: train", "          model: policy\n          decode: {temperature: [0.5, 1.0]}\n          split: train", "per_round", "[0.5, 1.0]"),
     _slip("backend_gym", "another name of a backend", "backend: textcraft", "backend: gym", "did you mean `gymnasium`", "env.webshop"),
     _slip("loss_type", "another name of the loss", "beta: 0.1", "beta: 0.1\n          loss_type: ipo", "`loss`", "`hinge`", "`ipo`"),
-<<<<<<< HEAD
     _slip("model_name_or_folder", "a name without an owner", CUT_MODELS, "models:\n  base: Qwen2.5-0.5B\n", "no readable directory Qwen2.5-0.5B", "repo"),
     _slip("huggingface_and_name", "two words of other tools for a model", CUT_MODELS, "models:\n  base: {backend: huggingface, name: Qwen/Qwen2.5-0.5B}\n", "write `base: Qwen/Qwen2.5-0.5B`"),
     _slip("path_of_hub_name", "a hub's name for a path", CUT_MODELS, "models:\n  base: {path: Qwen/Qwen2.5-0.5B}\n", "did you mean `repo`"),
