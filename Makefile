@@ -16,10 +16,10 @@ WORKERS ?= 2
 FAST_WORKERS ?= $(shell expr 2 \* $(WORKERS))
 # The slow ones start servers and wait for them for a third of their time.
 SLOW_WORKERS ?= $(shell expr $(WORKERS) + $(WORKERS) / 2)
-# Files that take longest are begun first, so that no worker is left with one of them at the end.
+# Files that take longest are started first, so that no worker is left with one of them at the end.
 DEAREST = $(addprefix tests/,end_to_end/% conformance/% benchmarks/% backends/xtuner/% backends/openrlhf/% backends/encoder/%)
 FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
-# To read all tests takes twelve seconds of a processor, for each worker (tests/conftest.py holds this).
+# To read all tests takes twelve CPU-seconds, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
 .PHONY: help setup requirements read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean

@@ -136,7 +136,7 @@ def compile_spec(
         _check_scale(Unit(spec=spec, module=module), context, path)
     _report_unpinned(unit.module, references, path, sink)
     for complaint in table.broken:
-        sink.warning("AGC609", complaint, fix="mend or uninstall that distribution")
+        sink.warning("AGC609", complaint, fix="fix or uninstall that distribution")
     read = (path, *spec.templates)
     templates = _templates(path, read[1:])
     if lock is not None and not sink.has_errors:

@@ -27,7 +27,7 @@ ROLES: tuple[RoleTraits, ...] = (
     # server are joined, and copies fill the GPUs. Beside a policy that acts, it has its own.
     RoleTraits(
         "policy",
-        "The model that the job's program asks: one that acts, or one that scores.",
+        "The model that the job's program calls: one that acts, or one that scores.",
         serves_model=True,
         fuses=True,
     ),

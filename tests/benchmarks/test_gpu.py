@@ -23,7 +23,7 @@ from agentc_backends.agents.common.agreement import compare_with_trainer
 from agentc_backends.data.models.scored_rows import ScoredRow, ScoredRows, write_scored_rows
 
 _CARD = {"gpus": ["NVIDIA H200"], "gpu_memory_mb": [143771], "gpu_driver": "580.65.06"}
-_MACHINE = {"cpu": "a processor", "cores": 16, "gpus": []}
+_MACHINE = {"cpu": "a CPU", "cores": 16, "gpus": []}
 _VLLM_SAYS = """
 INFO 11-23 Model loading took 1.8700 GiB memory and 2.061431 seconds
 INFO 11-23 Available KV cache memory: 120.5 GiB
@@ -160,7 +160,7 @@ def test_a_run_without_a_gpu_is_shown_and_not_written(
     assert "nothing yet" in page.read_text()
     assert main(["--store", str(tmp_path / "store")]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("no GPU; a processor, 16 cores; torch 2.13.0, ")
+    assert shown.startswith("no GPU; a CPU, 16 cores; torch 2.13.0, ")
     assert shown.count("main memory") == len(holders())
 
 

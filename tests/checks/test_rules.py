@@ -1,7 +1,7 @@
 """Every cross-field rule, both ways, with the installed backends: a spec that breaks it gets its
 message, and the same spec mended gets none.
 
-`cases/<rule>-<variant>/` holds `failing.yaml`, `mended.yaml` and `failing.expected`; the examples
+`cases/<rule>-<variant>/` holds `failing.yaml`, `fixed.yaml` and `failing.expected`; the examples
 of diagnostic codes count as well. `dead/` has settings that others make idle.
 `UPDATE_EXPECTED=1 pytest tests/checks` rewrites the expected texts: read the difference, and ask
 whether that is the message you would want.
@@ -68,7 +68,7 @@ def test_a_rule_both_ways(case: Path, table: BackendTable) -> None:
     text = render_text(found).replace(f"{case}{os.sep}", "")
     compare(text, case / "failing.expected")
 
-    assert render_text(compile_spec(case / "mended.yaml", {}, table).diagnostics) == ""
+    assert render_text(compile_spec(case / "fixed.yaml", {}, table).diagnostics) == ""
 
 
 @pytest.mark.parametrize("case", DEAD, ids=[case.name for case in DEAD])
@@ -77,7 +77,7 @@ def test_a_setting_that_another_makes_idle(case: Path, table: BackendTable) -> N
     found = compile_spec(case / "failing.yaml", {}, table).diagnostics
     assert {each.code for each in found} <= {"AGC602", "AGC603", "AGC606"}
     compare(render_text(found).replace(f"{case}{os.sep}", ""), case / "failing.expected")
-    assert render_text(compile_spec(case / "mended.yaml", {}, table).diagnostics) == ""
+    assert render_text(compile_spec(case / "fixed.yaml", {}, table).diagnostics) == ""
 
 
 def test_every_rule_has_a_case(table: BackendTable) -> None:

@@ -190,7 +190,7 @@ def test_settings_of_environments_that_ask_a_model_are_flipped_there(
     mute = replace(subject, backend=replace(backend, lease=silent))
     for setting in told:
         check_named(subject, f"setting {setting}").run()
-        with pytest.raises(Fault, match="changes nothing that the job is told"):
+        with pytest.raises(Fault, match="changes nothing that the job receives"):
             check_named(mute, f"setting {setting}").run()
 
 

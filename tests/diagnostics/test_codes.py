@@ -1,5 +1,5 @@
 """The table of codes: complete, without doubles, and each example gets its own code
-until it is mended."""
+until it is fixed."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_the_example_gets_its_code_until_it_is_mended(code: Code, table: Backend
         return
     # No other fault than the one that is explained.
     assert {found.code for found in example.failing.diagnostics} == {code.code}
-    if example.mended is None:
-        assert example.mend
+    if example.fixed is None:
+        assert example.remedy
     else:
-        assert example.mended.diagnostics == ()
+        assert example.fixed.diagnostics == ()
 
 
 def test_every_example_belongs_to_a_code() -> None:
@@ -94,7 +94,7 @@ def test_explain_shows_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "        scheduler: cosin\n" in said
     assert "failing.yaml:22:16: error[AGC204]" in said
     assert "        scheduler: cosine\n" in said
-    assert "mended.yaml: no errors" in said
+    assert "fixed.yaml: no errors" in said
     assert main(["explain", "204"]) == 0
     assert capsys.readouterr().out == said
     assert main(["explain", "AGC999"]) == 5

@@ -31,11 +31,11 @@ def test_other_places_and_other_messages_stay_apart() -> None:
 def test_a_doubt_about_one_line_for_several_stages_is_one_message() -> None:
     sink = Sink()
     for name in ("sft", "dpo", "evaluate:rollout"):
-        sink.warning("AGC626", f"`{name}` asks for 300 MiB", HERE, fix="ask for more")
-    sink.warning("AGC626", "`sft` asks for 300 MiB", THERE, fix="ask for more")
-    sink.warning("AGC626", "`big` asks for 300 MiB", HERE, fix="ask for much more")
+        sink.warning("AGC626", f"`{name}` requests 300 MiB", HERE, fix="ask for more")
+    sink.warning("AGC626", "`sft` requests 300 MiB", THERE, fix="ask for more")
+    sink.warning("AGC626", "`big` requests 300 MiB", HERE, fix="ask for much more")
     first, big, there = sink.sorted()
-    assert first.message == "`big` asks for 300 MiB"
+    assert first.message == "`big` requests 300 MiB"
     assert first.notes == ()
     assert big.notes == ("the same is true of 2 other stages made from this",)
     assert there.span == THERE

@@ -77,7 +77,7 @@ def test_what_no_package_can_hold_is_refused(
 ) -> None:
     url = ["url=http://127.0.0.1:1", "splits={test: {range: [0, 3]}}"]
     for words, says in (
-        (["openenv", *url], "somebody else's"),
+        (["openenv", *url], "a third party"),
         (["detective"], "more than a list of pins"),
         (["guess_my_city", "oracle=model"], "as `simulator`"),
     ):

@@ -67,9 +67,9 @@ def test_what_no_taskset_can_hold_is_refused(
 ) -> None:
     url = ["url=http://127.0.0.1:1", "splits={test: {range: [0, 3]}}"]
     for words, says in (
-        (["openenv", *url], "somebody else's"),
+        (["openenv", *url], "a third party"),
         (["sciworld"], "needs its server"),
-        (["guess_my_city"], "the standard library alone: agentc_backends.environments.guessing"),
+        (["guess_my_city"], "only the standard library: agentc_backends.environments.guessing"),
     ):
         assert main(["dev", "export", "verifiers", *words, "-o", str(tmp_path / "new")]) == 3
         assert says in capsys.readouterr().err

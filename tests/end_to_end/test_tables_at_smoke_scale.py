@@ -83,7 +83,7 @@ def test_the_ability_to_revise(name: str, repository: Path, tmp_path: Path) -> N
         assert (metrics["n"] > 0, metrics["n_error"]) == (True, 0), each
         rows = (data[f"{each}:rollout"] / "trajectories.jsonl").read_text("utf-8").splitlines()
         cut.add(tuple(sorted(str(json.loads(row)["origin"]) for row in rows)))
-    assert len(cut) == 1, "all go on from the same cut failures"
+    assert len(cut) == 1, "all continue from the same cut failures"
 
 
 def test_pairs_of_steps_and_of_trajectories(repository: Path, tmp_path: Path) -> None:

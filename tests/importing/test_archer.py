@@ -174,8 +174,8 @@ def test_where_the_released_code_ends_is_said(name: str, words: list[str], folde
 
 
 def test_an_end_of_replies_makes_chai_start(folder: Path) -> None:
-    (folder / "mended.yaml").write_text(TOP + CONFIGURATIONS["chai"] + 'eos_str: "\\n"\n')
-    spec, _ = imported(folder / "mended.yaml")
+    (folder / "fixed.yaml").write_text(TOP + CONFIGURATIONS["chai"] + 'eos_str: "\\n"\n')
+    spec, _ = imported(folder / "fixed.yaml")
     assert [each for each in spec.crashes if "eos_str" in each] == []
 
 
@@ -188,12 +188,12 @@ def test_an_end_of_replies_makes_chai_start(folder: Path) -> None:
         (TOP + WORDS + "agent_type: chay\n", r"it\.yaml:8: there is no agent_type `chay`; .*chai"),
         (TOP + WORDS + "gamma: [1]\n", "`gamma` is not one value"),
         (WORDS, "it.yaml lacks .*takes in the rest"),
-        (DEFAULT, "names no task, so it is what others stand on"),
+        (DEFAULT, "names no task, so it is a base of other files"),
         ("defaults: [default]\n" + WORDS, "with `_self_` among them"),
         ("defaults: [base, _self_]\n" + WORDS, "there is no base.yaml beside it"),
         ("compute_environment: LOCAL\ndistributed_type: MULTI_GPU\n", "is of `accelerate`"),
         ("- a list\n", "a mapping of keys to values"),
-        ("defaults: [it, _self_]\n" + WORDS, r"it\.yaml:1: it stands on `it`, which is taken in"),
+        ("defaults: [it, _self_]\n" + WORDS, r"it\.yaml:1: it is based on `it`, which is taken in"),
         ("defaults: [default, default, _self_]\n" + WORDS, "on `default`, which is taken in"),
         ("defaults: [../out, _self_]\n" + WORDS, "names of files beside this one"),
         ("defaults: [/out, _self_]\n" + WORDS, "names of files beside this one"),
@@ -219,7 +219,7 @@ def test_what_is_no_configuration_of_a_run_is_refused(
 def test_files_that_stand_on_each_other_are_refused(folder: Path) -> None:
     (folder / "it.yaml").write_text("defaults: [other, _self_]\n")
     (folder / "other.yaml").write_text("defaults: [it, _self_]\n")
-    with pytest.raises(ConfigurationError, match=r"other\.yaml:1: it stands on `it`"):
+    with pytest.raises(ConfigurationError, match=r"other\.yaml:1: it is based on `it`"):
         imported(folder / "it.yaml")
 
 

@@ -58,7 +58,7 @@ def jobs(unit: Unit) -> Iterator[str]:
         for lease in (one.draft for one in job.leases):
             yield f"    leases {lease.role} {lease.backend} {dict(lease.identity)} of {lease.input}"
         asked = job.resources
-        yield f"    asks for {asked.cpus} cpus, {asked.gpus} gpus; placement {job.draft.placement}"
+        yield f"    requests {asked.cpus} cpus, {asked.gpus} gpus; placement {job.draft.placement}"
 
 
 def sessions(unit: Unit) -> Iterator[str]:
@@ -71,7 +71,7 @@ def servers(unit: Unit) -> Iterator[str]:
         asked, place = server.resources, dict(server.placement)
         yield f"{server.id}: {server.scope}, {server.replicas} of {server.lease.draft.backend}"
         yield f"    serves {server.model} to {', '.join(server.clients)}"
-        yield f"    asks for {asked.cpus} cpus, {asked.gpus} gpus; placement {place}"
+        yield f"    requests {asked.cpus} cpus, {asked.gpus} gpus; placement {place}"
     yield from sessions(unit)
 
 
@@ -81,7 +81,7 @@ def memory(unit: Unit) -> Iterator[str]:
             if (found := holder.memory) is not None:
                 parts = ", ".join(f"{name} {size}" for name, size in found.parts.items())
                 yield f"{holder.id}: {found.gpus} GPUs with {found.device} of {found.room} each"
-                yield f"    {parts}; asks for {found.mem_mb} MiB, stages {found.staging}"
+                yield f"    {parts}; requests {found.mem_mb} MiB, stages {found.staging}"
 
 
 def whole(unit: Unit) -> Iterator[str]:

@@ -10,7 +10,7 @@ from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.plan.job import Job, Plan
 
-EXAMPLE = Path(agentc.diagnostics.__file__).parent / "examples" / "AGC668" / "mended.yaml"
+EXAMPLE = Path(agentc.diagnostics.__file__).parent / "examples" / "AGC668" / "fixed.yaml"
 OTHER = """\
   other:
     backend: scratch

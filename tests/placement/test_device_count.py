@@ -38,14 +38,14 @@ def act(plan: TinyPlan, name: str, *leases: dict[str, Any], **resources: int) ->
 
 def test_what_fits_is_counted(tiny: TinyPlan) -> None:
     assert count(tiny, TWO) == (DeviceCount(gpus=2), [])
-    assert count(tiny, {"AGENTC_GPUS": "0"}) == (DeviceCount(), []), "the processor does the work"
+    assert count(tiny, {"AGENTC_GPUS": "0"}) == (DeviceCount(), []), "the CPU does the work"
     assert count(tiny, {"CUDA_VISIBLE_DEVICES": ""}) == (DeviceCount(), [])
     assert count(tiny, {"AGENTC_GPUS": "1"}, queued=True) == (DeviceCount(), [])
 
 
 def test_a_job_that_wants_more_than_there_is(tiny: TinyPlan) -> None:
     _, said = count(tiny, {"AGENTC_GPUS": "7,"})
-    assert said == ["model asks for 2 GPUs (tiny.yaml:1), and this machine has 1 (7)"]
+    assert said == ["model requests 2 GPUs (tiny.yaml:1), and this machine has 1 (7)"]
 
 
 def test_servers_of_one_job_that_would_share(tiny: TinyPlan) -> None:
@@ -55,7 +55,7 @@ def test_servers_of_one_job_that_would_share(tiny: TinyPlan) -> None:
         _, said = count(tiny, TWO, queued=queued)
         assert len(said) == 1
         assert (
-            "act asks for 2 GPUs (tiny.yaml:1): its servers take 3 GPUs and there are 2" in said[0]
+            "act requests 2 GPUs (tiny.yaml:1): its servers take 3 GPUs and there are 2" in said[0]
         )
         assert "placement: {gpus: 3}" in said[0]
 
@@ -69,7 +69,7 @@ def test_servers_of_a_session_that_would_share(tiny: TinyPlan) -> None:
     tiny.session("both", "left", "right")
     _, said = count(tiny, TWO)
     assert len(said) == 1
-    assert "left, right asks for 2 GPUs" in said[0]
+    assert "left, right requests 2 GPUs" in said[0]
 
 
 def test_a_server_that_members_know_by_other_names_counts_once(tiny: TinyPlan) -> None:
@@ -92,12 +92,12 @@ def test_clients_beside_a_shared_server(tiny: TinyPlan) -> None:
     shared["asked"] = {"gpus": {"value": 1, "file": "spec", "line": 7}}
     _, said = count(tiny, TWO)
     assert said == [
-        "act asks for 1 GPU (tiny.yaml:1) beside server/policy with 2, "
+        "act requests 1 GPU (tiny.yaml:1) beside server/policy with 2, "
         "and this machine has 2 (0, 1)"
     ]
     _, said = count(tiny, {"AGENTC_GPUS": "1"})
     assert (
-        "server/policy asks for 1 GPU for each of 2 copies (spec:7), and this machine has 1 (0)"
+        "server/policy requests 1 GPU for each of 2 copies (spec:7), and this machine has 1 (0)"
         in said
     )
     # Three that wait with three cores each, and a client that needs four.
@@ -109,5 +109,5 @@ def test_gpus_that_nobody_asks_for_are_told_of(tmp_path: Path) -> None:
     plan.job("rows")
     assert count(plan, TWO)[0].note == "", "nothing here works on a model"
     plan.job("model", "checkpoint.py", kind="sft", produces="Checkpoint")
-    assert "this machine has 2 GPUs, and no job asks for one" in count(plan, TWO)[0].note
+    assert "this machine has 2 GPUs, and no job requests one" in count(plan, TWO)[0].note
     assert count(plan, {"AGENTC_GPUS": "0"})[0].note == ""

@@ -222,7 +222,7 @@ def test_who_says_what(tmp_path: Path) -> None:
     assert found["whole"].placed["minutes"].source == "toy.yaml:14"
     assert found["silent"].placed["minutes"].value == 120
     assert found["silent"].placed["minutes"].source == "default-resources: runtime"
-    assert found["one"].placed["gpus"].value == 2, "the most that a member of the session asks for"
+    assert found["one"].placed["gpus"].value == 2, "the most that a member of the session requests"
     assert found["one"].placed["partition"].value == "first"
     server = found["server/far"].placed
     assert (server["minutes"].value, server["minutes"].source) == (600, "servers.far.placement")

@@ -35,7 +35,7 @@ BASE: Job = SOUND.jobs[0]
 @pytest.mark.parametrize(
     ("broken", "fault"),
     [
-        (replace(SOUND, jobs=tuple(reversed(SOUND.jobs))), "does not stand before it"),
+        (replace(SOUND, jobs=tuple(reversed(SOUND.jobs))), "does not be before it"),
         (replace(SOUND, jobs=(*SOUND.jobs, BASE)), "two jobs are called base"),
         (altered("c", environment="nowhere"), "unknown environment nowhere"),
         (altered("c", key="XYZ"), "has the key 'XYZ'"),

@@ -312,7 +312,7 @@ def test_software_that_was_built_for_cpus(
 @pytest.mark.parametrize(
     ("spec", "check", "words"),
     [
-        (SPEC, "gpus", "asks for 2 GPUs (spec.yaml:20), and this machine has 1"),
+        (SPEC, "gpus", "requests 2 GPUs (spec.yaml:20), and this machine has 1"),
         (SPEC.replace("lab/gated-10m", "lab/model-900b"), "disk", "`sft` up to"),
     ],
 )
@@ -356,7 +356,7 @@ def test_arrays_are_told_of(look: Look, tmp_path: Path) -> None:
     profile.mkdir()
     (profile / "config.yaml").write_text("executor: slurm\nslurm-array-jobs: all\n")
     _, document = look(SPEC, "--offline", "--profile", str(profile))
-    assert "what the first one asks for" in of(document, "snakemake")[0]["message"]
+    assert "what the first one requests" in of(document, "snakemake")[0]["message"]
 
 
 def test_servers_on_loopback_are_elsewhere_on_a_cluster(look: Look, tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_text_and_exit_codes(
     words = ["plan", "--preflight", str(file), "--store", str(tmp_path / "store")]
     assert main(words) == 7
     shown = capsys.readouterr().out
-    assert shown.index("on this machine:") < shown.index("asked of others:")
+    assert shown.index("on this machine:") < shown.index("remote checks:")
     assert "  PROBLEM  hub: lab/gated-10m" in shown
     assert "1 problem, " in shown
     assert main([*words, "--offline"]) == 0

@@ -113,7 +113,7 @@ def test_a_check(tmp_path: Path) -> None:
     tree = Tree(tmp_path, "check")
     example = "compiler/agentc/diagnostics/examples/AGC618"
     assert "warning[AGC618]" in tree.agentc("check", f"{example}/failing.yaml")
-    assert "no errors" in tree.agentc("check", f"{example}/mended.yaml")
+    assert "no errors" in tree.agentc("check", f"{example}/fixed.yaml")
     assert "AGC618" in tree.agentc("explain", "AGC618")
 
 

@@ -29,7 +29,7 @@ ROADS: Mapping[str, str] = {
     "max_depth": "expert",
 }
 """The job that each value acts in."""
-_EMPTY = "# vLLM stays away: no machine has so many GPUs\n"
+_EMPTY = "# vLLM stays away: no machine has N GPUs\n"
 
 Seen = dict[str, dict[str, str]]
 """By marker and module: "hand" or "inside" (`watch.py`)."""

@@ -83,7 +83,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "world": "shows the settings in its identity",
     },
     "agentc_backends/environments/textcraft": {
-        "backend": "declares; tells how many tasks so deep a tree leaves",
+        "backend": "declares; says how many tasks so deep a tree leaves",
         "environment": "makes the recipes and the tasks of its settings",
         "tasks": "**acts**: keeps goals that are no deeper",
     },

@@ -120,11 +120,11 @@ def test_what_somebody_stopped_has_not_failed(
     record.close(143, [])
     assert main(["status", "--store", str(chain.store)]) == 0
     shown = capsys.readouterr().out
-    assert "base  stopped by SIGTERM; `agentc run` goes on" in shown
+    assert "base  stopped by SIGTERM; `agentc run` continues" in shown
     assert "epoch 1" not in shown
     seen = Observer(layout, chain.jobs, since=0.0).observe()
     told = describe_failures(layout, chain.jobs, seen, chain.folder / "snakemake.log")
-    assert told.startswith("base was stopped by SIGTERM; `agentc run` goes on\n  log: ")
+    assert told.startswith("base was stopped by SIGTERM; `agentc run` continues\n  log: ")
     assert (
         "agentc did not stop it: its queue did, an administrator, or a user who may signal" in told
     )

@@ -93,7 +93,7 @@ def test_what_is_left_follows_what_jobs_say_and_took() -> None:
     left = TimeLeft(chain(*names), estimates, 2)
     waiting = [JobSnapshot(id=name, state="waiting") for name in names]
     assert left(waiting) == 300.0
-    assert left(waiting[1:]) == 300.0, "it looks anew every two seconds"
+    assert left(waiting[1:]) == 300.0, "it looks again every two seconds"
     again = TimeLeft(chain(*names), estimates, 2)
     running = JobSnapshot(id=names[1], state="running", seconds=5.0, remaining=15.0)
     first = JobSnapshot(id=names[0], state="done", seconds=20.0)

@@ -16,7 +16,7 @@ BACKEND = """\
 import os, pathlib, time, zipfile
 def build_wheel(to, config_settings=None, metadata_directory=None):
     here = pathlib.Path(os.environ["SLOW_PACKAGE"])
-    (here / "begun").write_text(str(os.getpid()))
+    (here / "started").write_text(str(os.getpid()))
     while not (here / "go").exists():
         time.sleep(0.05)
     name, info = "slowthing-1-py3-none-any.whl", "slowthing-1.dist-info/"

@@ -82,7 +82,7 @@ def test_job_is_submitted_again_until_it_is_done(
         "SLURM's job 101 (collect): it stopped before its time limit, at row 3 of"
     )
     assert done.said[0].endswith(
-        "submitting it again, to go on where it was cut off (2 of at most 10)"
+        "submitting it again, to continue where it was cut off (2 of at most 10)"
     )
     attempts = plan.manifest("collect")["earlier_attempts"]
     assert [attempt["slurm"] for attempt in attempts] == [
@@ -108,7 +108,7 @@ def test_bound_of_the_spec_names_cause_and_remedy(
     assert done.code == EXIT_FAILED
     assert len(done.submitted) == retries + 1
     assert words in done.said[-1]
-    assert "another `agentc run` goes on where it was cut off" in done.said[-1].replace("A", "a")
+    assert "another `agentc run` continues where it was cut off" in done.said[-1].replace("A", "a")
     (cause,) = done.causes
     assert "raise `placement: {minutes: ...}`" in cause
     assert plan.status("collect")["out_of_time"]

@@ -94,7 +94,7 @@ def test_submission_while_the_controller_is_away_is_waited_for(
     code, said = drive_refused(plan, monkeypatch, AWAY, times=2)
     assert code == EXIT_DONE, said
     assert said[0] == f"SLURM takes no jobs ({AWAY}): waiting for it; Ctrl-C ends this"
-    assert said[1] == "SLURM answers: going on"
+    assert said[1] == "SLURM answers: continuing"
     assert plan.published("only")
 
 
@@ -106,9 +106,9 @@ def test_job_whose_submission_was_taken_without_an_answer_is_not_there_twice(
     code, said = drive_refused(plan, monkeypatch, lost, times=1, taken=taken)
     assert code == EXIT_DONE, said
     assert said[1:] == [
-        "SLURM took job 7 and did not say so: cancelled, submitted anew",
+        "SLURM took job 7 and did not say so: cancelled, submitted again",
         "waiting for 1 job in the queue",
-        "SLURM answers: going on",
+        "SLURM answers: continuing",
     ]
     assert (plan.folder / "cancelled").read_text() == "--quiet 7\n"
 
@@ -128,7 +128,7 @@ def test_job_that_was_known_when_the_controller_went_is_let_finish(
     monkeypatch.setattr(drive, "submitted", lambda _: {"7": "rollout/1"})
     code, said = drive_refused(plan, monkeypatch, AWAY, times=1)
     assert code == EXIT_DONE, said
-    assert said[1:] == ["waiting for 1 job in the queue", "SLURM answers: going on"]
+    assert said[1:] == ["waiting for 1 job in the queue", "SLURM answers: continuing"]
     assert len(asked) == 3
     assert not (plan.folder / "cancelled").exists()
 

@@ -87,7 +87,7 @@ def test_reason_that_preflight_knows_nothing_of(plan: TinyPlan) -> None:
     _, said = scene.after(LOOK_S, _7="PENDING PartitionDown")
     assert said == [
         "SLURM does not start job 7 (first): PartitionDown; its partition takes no jobs now; name "
-        "another one (`slurm_partition` in the profile), or ask whoever runs the cluster"
+        "another one (`slurm_partition` in the profile), or ask those who run the cluster"
     ]
 
 

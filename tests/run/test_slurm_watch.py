@@ -69,7 +69,7 @@ def test_with_keep_going_a_run_ends_while_accounting_is_away(plan: TinyPlan) -> 
     assert scene.after(slurm_watch.DONE_S - 20)[0] == "wait", "it may look yet"
     verdict, said = scene.after(30)
     assert verdict == "failed"
-    assert said == ["its other jobs are done and Snakemake is not told; run again to go on"]
+    assert said == ["its other jobs are done and Snakemake was not notified; run again to continue"]
 
 
 @pytest.mark.parametrize(("said", "typed"), [(True, False), (False, True), (None, False)])
@@ -122,7 +122,7 @@ def test_job_that_is_held_back_is_named_once(plan: TinyPlan) -> None:
     assert verdict == "wait"
     assert said == [
         "SLURM holds job 7 (first) back: launch failed requeued held; `scontrol release 7` lets it"
-        " go on, `scancel 7` ends it"
+        " continue, `scancel 7` ends it"
     ]
     assert scene.after(1000) == ("wait", [])
 
@@ -353,7 +353,9 @@ def test_no_answer_of_squeue_ends_a_run(
 def test_controller_that_does_not_answer_is_said_once(plan: TinyPlan) -> None:
     scene = Scene(plan)
     scene.queue = None
-    assert scene.after(LOOK_S)[1] == ["squeue: no answer; jobs at work go on, and this run waits"]
+    assert scene.after(LOOK_S)[1] == [
+        "squeue: no answer; running jobs continue, and this run waits"
+    ]
     assert scene.after(LOOK_S) == ("wait", [])
     scene.queue = {"7": "RUNNING"}
     assert scene.after(LOOK_S) == ("wait", ["SLURM answers again"])
@@ -367,7 +369,7 @@ def test_jobs_that_may_finish_keep_their_servers(
     script = plan.folder / "stand_in.py"
     script.write_text(
         f"import sys, time\nprint({scene.log.read_text()!r}, flush=True)\n"
-        "for _ in range(36000):\n    time.sleep(0.01)\n    print('at work', flush=True)\n"
+        "for _ in range(36000):\n    time.sleep(0.01)\n    print('running', flush=True)\n"
     )
     monkeypatch.setattr(drive, "driver_argv", lambda *_: [sys.executable, str(script)])
     monkeypatch.setattr(drive, "_QUEUE_S", 0.3)

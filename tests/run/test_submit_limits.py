@@ -51,7 +51,7 @@ def test_a_run_waits_for_a_place_and_then_submits_fewer(
     code, said = drive_refused(plan, monkeypatch, words, times=2)
     assert code == EXIT_DONE, said
     assert said[0] == (
-        "SLURM takes no more jobs of yours now (QOSMaxSubmitJobPerUserLimit): waiting for a place,"
+        "SLURM takes no more of your jobs now (QOSMaxSubmitJobPerUserLimit): waiting for a place,"
         " and then submitting 50 at a time; Ctrl-C ends this"
     )
     assert "submitting 25 at a time" in said[2]

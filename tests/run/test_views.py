@@ -45,11 +45,11 @@ RUNNING = JobSnapshot(
         (JobSnapshot(id="a", state="failed", message="exited\nmore"), "failed: exited"),
         (
             JobSnapshot(id="a", state="failed", message="interrupted by SIGTERM"),
-            "stopped by SIGTERM; `agentc run` goes on",
+            "stopped by SIGTERM; `agentc run` continues",
         ),
         (
             JobSnapshot(id="a", state="failed", message="interrupted"),
-            "stopped; `agentc run` goes on",
+            "stopped; `agentc run` continues",
         ),
         (
             JobSnapshot(id="a", state="failed", message="interrupted system call"),

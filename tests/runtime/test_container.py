@@ -141,11 +141,11 @@ def test_folders_are_bound_once_and_strange_ones_refused(engine: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("docker://ghcr.io/acme/trainer:latest", "a tag alone may mean another image tomorrow"),
+        ("docker://ghcr.io/acme/trainer:latest", "a bare tag may mean another image tomorrow"),
         (f"/shared/trainer.sif {DIGEST}", "expected docker://"),
         ("trainer.sif", "expected docker://"),
-        (f"trainer.sif {DIGEST}\nnumpy==1.0", "nothing may stand beside it"),
-        (f"trainer.sif {DIGEST}\n# agentc: python 3.10", "nothing may stand beside it"),
+        (f"trainer.sif {DIGEST}\nnumpy==1.0", "nothing may be beside it"),
+        (f"trainer.sif {DIGEST}\n# agentc: python 3.10", "nothing may be beside it"),
     ],
 )
 def test_images_without_an_identity_are_refused(line: str, said: str) -> None:

@@ -111,7 +111,7 @@ def test_healthy_episodes_pass(tmp_path: Path) -> None:
         ({"id": "b#0"}, "field id: expected 'a#0'"),
         ({"turns": 3}, "is 3, but the agent replied 2 times"),
         ({"rewards": [0.5]}, "1 rewards for 2 turns"),
-        ({"origin": {"turns": 1}}, "field origin: expected the trajectory that it goes on from"),
+        ({"origin": {"turns": 1}}, "field origin: expected the trajectory that it continues from"),
         ({"origin": {"id": "b#0", "turns": 3}}, "field origin: expected 0 to 2 turns, found 3"),
         ({"origin": {"id": "b#0", "turns": 1}}, "its 1 turns, and no others, are marked"),
         ({"prompt_length": 1}, "message 1 is the user's, not the agent's first reply"),
@@ -152,7 +152,7 @@ def test_rows_must_be_unique_json_and_enough(tmp_path: Path) -> None:
     name = "trajectories.jsonl"
     data = tmp_path / "d"
     write_rows(data, name, EPISODE, EPISODE)
-    assert "'a#0' stands in row 1 already" in str(check("Trajectories", data))
+    assert "'a#0' is in row 1 already" in str(check("Trajectories", data))
     (data / name).write_text(json.dumps(EPISODE) + "\n{broken\n[1]\n")
     found = str(check("Trajectories", data))
     assert "row 2: not JSON" in found
@@ -319,7 +319,7 @@ def test_hidden_texts_are_their_owners(tmp_path: Path) -> None:
     (data / "privileged.jsonl").chmod(0o644)
     assert "others may read it: 644, not 600" in (check("PrivilegedInformation", data) or "")
     again = hidden(tmp_path / "e", HIDDEN, HIDDEN)
-    assert "stands in row 1 already" in (check("PrivilegedInformation", again) or "")
+    assert "is in row 1 already" in (check("PrivilegedInformation", again) or "")
 
 
 def test_reported_facts_are_held_to_their_meaning(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_long_lists_of_violations_are_cut(tmp_path: Path) -> None:
     [
         ({"task": "a", "score": 0.5, "success": True, "attempt": 1}, None),
         ({"task": "", "score": 0.5}, "row 2, field task: expected the name of a task"),
-        ({"task": "a"}, "row 2, field score: is missing; null where it could not be told"),
+        ({"task": "a"}, "row 2, field score: is missing; null where it could not be determined"),
         ({"task": "a", "score": "0.5"}, "row 2, field score: expected a number or null"),
         ({"task": "a", "score": 1.5}, "row 2, field score: 1.5 is outside of `range: [0, 1]`"),
         ({"task": "a", "score": 1, "success": 2}, "row 2, field success: expected true, false"),

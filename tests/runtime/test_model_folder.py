@@ -250,7 +250,7 @@ FAULTS: dict[str, tuple[Spoil, str, str]] = {
         "model: model.safetensors is truncated: it has 52556 of 52656 bytes",
         "copy or download the file again",
     ),
-    "header only begun": (
+    "header only started": (
         cut(52_000),
         "model: model.safetensors is truncated: it ends within its header",
         "copy or download the file again",

@@ -230,7 +230,7 @@ def test_servers_listen_where_their_program_says(shared: TinyPlan) -> None:
         shared.servers[0]["lease"], python=[], variables={}, model=None, folder=shared.folder,
         logs=shared.folder, host="10.1.2.3",
     )  # fmt: skip
-    with pytest.raises(LeaseError, match=r"told to listen on 10\.1\.2\.3 and listens on 127"):
+    with pytest.raises(LeaseError, match=r"asked to listen on 10\.1\.2\.3 and listens on 127"):
         lease.read_ready_file()
 
 

@@ -102,4 +102,4 @@ def test_a_faulty_tree_is_named(tmp_path: Path, fields: dict[str, Any], expected
 
 
 def test_a_task_has_one_tree(tmp_path: Path) -> None:
-    assert "'t' stands in row 1 already" in found(tmp_path, TREE, TREE)
+    assert "'t' is in row 1 already" in found(tmp_path, TREE, TREE)

@@ -189,7 +189,7 @@ PROCESSES = (
     Attempt("spawn a program", "return os.posix_spawn(sys.executable, ['x'], {})"),
     Attempt("become another program", "os.execv(sys.executable, [sys.executable, '-c', ''])"),
     Attempt("become a program by its descriptor", "return call('execveat', 0, b'', 0, 0, 0x1000)"),
-    Attempt("kill whoever judges", "os.kill(JUDGE, 9)"),
+    Attempt("kill anyone who judges", "os.kill(JUDGE, 9)"),
     Attempt("kill a process", "os.kill(VICTIM, 9)"),
     Attempt("kill all it may", "os.kill(-1, 9)"),
     Attempt("kill a thread", "call('tgkill', VICTIM, VICTIM, 9)"),

@@ -24,7 +24,7 @@ BEYOND = {
     "expression_of_wrong_type": "an expression's type is known when it is evaluated",
     "examples_out_of_turn": "whose turn it is depends on the position",
     "per_round_value_wrong": "values for rounds are typed when they are taken",
-    "carry_list_empty_in_round_one": "what a carried name stands for is known when it is bound",
+    "carry_list_empty_in_round_one": "what a carried name represents is known when it is bound",
 }
 
 

@@ -87,7 +87,7 @@ def test_the_schema_has_it(table: BackendTable) -> None:
     [
         ({"stage": "hight", "reaches": 0.8}, "AGC790", "did you mean `height`?"),
         ({"stage": "climb.height", "reaches": 0.8}, "AGC790", "write `height`"),
-        ({"stage": "descend", "reaches": 0.8}, "AGC790", "stands outside of the rounds"),
+        ({"stage": "descend", "reaches": 0.8}, "AGC790", "is outside of the rounds"),
         ({"stage": "walk", "reaches": 0.8}, "AGC790", "write `height`"),
         ({"stage": "height", "metric": "pass_at(2)", "reaches": 0.8}, "AGC790", "no `pass_at(2)`"),
         ({"stage": "height"}, "AGC791", "neither `reaches` nor `no_gain_for`"),
@@ -234,4 +234,4 @@ def test_people_are_told_who_follows_the_rule(
     assert main(["explain", "climb.2.height", str(SUMMIT)]) == 0
     assert "rounds: up to 6, until reward reaches 0.8" in capsys.readouterr().out
     assert main(["bundle", "--bare", str(SUMMIT), "-o", str(tmp_path / "out")]) == 0
-    assert "by `agentc run` alone: this has all rounds" in capsys.readouterr().err
+    assert "only by `agentc run`: this has all rounds" in capsys.readouterr().err

@@ -204,7 +204,7 @@ def post(url: str, body: dict[str, Any], token: str) -> Any:
         (["--spec", "spec.yaml", "shorts"], 5, "did you mean `short`?"),
         (["--spec", "spec.yaml", "short", "max_depth=2"], 2, "the settings are the spec's"),
         (["--spec", "asked.yaml", "started"], 1, "make `ours` that endpoint"),
-        (["guess_my_city", "oracle=model"], 1, "with these settings it asks a model server"),
+        (["guess_my_city", "oracle=model"], 1, "with these settings it calls a model server"),
     ],
 )
 def test_what_is_wrong_is_said(

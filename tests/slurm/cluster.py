@@ -200,7 +200,7 @@ def require_machine() -> None:
             f" apt-get install --no-install-recommends {PACKAGES}"
         )
     if os.geteuid() != 0:
-        raise ClusterUnavailableError("a SLURM of one's own needs root: it is set up in /etc/slurm")
+        raise ClusterUnavailableError("your own SLURM needs root: it is set up in /etc/slurm")
     present = SYSTEM / "slurm.conf"
     if present.exists() and not (present.is_symlink() and present.readlink().parent == ROOT):
         raise ClusterUnavailableError(f"{present} is there: this machine belongs to a cluster")

@@ -38,7 +38,7 @@ def test_controller_is_away_at_submission_and_then_a_job_is_cancelled(
     took = time.monotonic() - cancelled
     assert process.returncode == 3, said
     assert "SLURM takes no jobs (" in said
-    assert "SLURM answers: going on" in said
+    assert "SLURM answers: continuing" in said
     assert f"SLURM ended job {job.id} (rollout): CANCELLED; somebody cancelled it" in said
     print(f"the run was over {took:.0f} s after the cancellation")
     assert_nothing_left(plan, cluster)

@@ -64,6 +64,6 @@ def test_a_human_that_dies_is_waited_for(tmp_path: Path, cluster: Cluster, profi
         manifest = json.loads(
             (store / "objects" / "rollout" / key / "artifact.json").read_text("utf-8")
         )
-        assert manifest["attempts"] > 1, "it went on from its journal"
+        assert manifest["attempts"] > 1, "it continued from its journal"
     assert made == trajectories(calm)
     assert cluster.queue() == []

@@ -92,7 +92,7 @@ def test_killed_server_of_another_node_is_submitted_again_by_a_client(
     for name in CLIENTS:
         manifest = shared.manifest(name)
         assert manifest["attempts"] > 1, "its program was started over"
-        assert manifest["facts"]["rows"] > done[name], "and went on from where it was"
+        assert manifest["facts"]["rows"] > done[name], "and continued from where it was"
         assert set(manifest["leases"][0]["nodes"]) <= {"n3", "n4"}
     assert_nothing_left(shared, cluster)
     jobs = [job for job in cluster.history() if job.id not in before]

@@ -22,7 +22,7 @@ def test_job_stops_before_its_limit_and_is_submitted_again(
     said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     assert "(limited): it stopped before its time limit, at row" in said
-    assert "submitting it again, to go on where it was cut off (2 of at most 6)" in said
+    assert "submitting it again, to continue where it was cut off (2 of at most 6)" in said
     jobs = [job for job in cluster.history() if plan.object("limited").split("/")[1] in job.comment]
     states = [job.state for job in jobs]
     assert states == ["FAILED"] * (len(states) - 1) + ["COMPLETED"], "none ran into its limit"

@@ -72,7 +72,7 @@ def finished(cluster: Cluster, number: str, log: Path, timeout: float = PATIENCE
         if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"):
             return state
         time.sleep(0.5)
-    raise AssertionError(f"still at work: {log.read_text() if log.exists() else ''}")
+    raise AssertionError(f"still running: {log.read_text() if log.exists() else ''}")
 
 
 @pytest.mark.long

@@ -62,7 +62,7 @@ def test_another_file_of_the_same_version_is_refused(
     layout: StoreLayout, index: Path, installer: str
 ) -> None:
     lock = locked(index)
-    write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # a stranger's\n"})
+    write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # an untrusted\n"})
     with pytest.raises(SoftwareEnvironmentError) as caught:
         ensure_environment(layout, lock_digest(lock), lock)
     first, second = str(caught.value).splitlines()[:2]
@@ -85,7 +85,7 @@ def test_a_local_build_that_the_lock_does_not_name_is_refused(
     layout: StoreLayout, index: Path, installer: str
 ) -> None:
     lock = locked(index)
-    write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # a stranger's\n"})
+    write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # an untrusted\n"})
     with pytest.raises(SoftwareEnvironmentError, match="is not the file that the lock names"):
         ensure_environment(layout, lock_digest(lock), lock)
     assert not list(layout.environment(lock_digest(lock)).glob("lib/*/site-packages/tiny*"))
@@ -102,7 +102,7 @@ def test_an_indexs_file_is_taken_where_a_local_build_is_not_the_locks(
     moved = wheel.rename(page.with_name(wheel.name))
     page.write_text(f"<!DOCTYPE html><a href='{moved.name}#sha256={digest}'>{moved.name}</a>")
     lock = pinned("tinything", "1.2", moved) + "\n"
-    write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # a stranger's\n"})
+    write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # an untrusted\n"})
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", f"file://{index}/simple")
     _, known = ensure_environment(layout, lock_digest(lock), lock)
@@ -114,7 +114,7 @@ def test_an_altered_file_at_an_address_is_refused(
 ) -> None:
     wheel = next(index.glob("tinything*"))
     lock = addressed("tinything", wheel) + "\n"
-    write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # a stranger's\n"})
+    write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # an untrusted\n"})
     with pytest.raises(SoftwareEnvironmentError, match="is not the file that the lock names"):
         ensure_environment(layout, lock_digest(lock), lock)
 

@@ -232,7 +232,7 @@ def test_one_collects_at_a_time(filled: TinyPlan) -> None:
     layout = StoreLayout(filled.store)
     claim = ObjectLock(layout, COLLECTOR)
     assert claim.attempt() is None
-    with pytest.raises(StoreBusyError, match="by somebody else"):
+    with pytest.raises(StoreBusyError, match="by another user"):
         collect(layout, find_garbage(layout))
     claim.release()
 

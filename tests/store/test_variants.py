@@ -157,6 +157,6 @@ def test_a_run_that_is_only_beginning_is_not_forgotten(
     run_once(layout, text)
     folder = RunFolder.of(layout, "quick")
     with plan_in_use(folder, keep_plan(folder, text)):
-        assert "quick is at work" in store_says(capsys, layout, "status", "--forget", "quick")
+        assert "quick is running" in store_says(capsys, layout, "status", "--forget", "quick")
     assert folder.last_plan.is_file()
     assert "quick: forgotten" in store_says(capsys, layout, "status", "--forget", "quick")

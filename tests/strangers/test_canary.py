@@ -105,7 +105,7 @@ def test_nowhere(secret: str, status: int, plan: TinyPlan) -> None:
     for form in forms(secret):
         assert form not in (done.stdout + done.stderr).encode()
         assert not [line for line in seen if form in line]
-    assert any(b"canary.py" in line for line in seen), "the program was not seen at work"
+    assert any(b"canary.py" in line for line in seen), "the program was not seen running"
     where = plan.store / ("staging" if status else "objects") / plan.object("speaks") / "logs"
     log = (where / "log.txt").read_text(encoding="utf-8")
     assert "whole: [redacted]\n" in log

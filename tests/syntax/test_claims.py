@@ -153,7 +153,7 @@ def test_a_stage_named_claims_does_not_clash(tmp_path: Path) -> None:
 MEASURED = """\
   sampled: {kind: evaluate, model: base, split: test, attempts: 10, best_of: [10], loops: {}}
   trees: {kind: search, model: base, split: train, depth: 12}
-  mended: {kind: revise, trees: trees, model: base, alpha: 0.5}
+  fixed: {kind: revise, trees: trees, model: base, alpha: 0.5}
 claims:
   best: {what: w, stage: sampled, metric: best_of(10), value: 63.8, percent: true, n: 200}
   over:
@@ -164,7 +164,7 @@ claims:
     difference_metric: reward
     above: 0
   loops: {what: w, stage: sampled, metric: loops, below: 0.5}
-  length: {what: w, stage: mended, metric: revision_length, value: 8.3, n: 200}
+  length: {what: w, stage: fixed, metric: revision_length, value: 8.3, n: 200}
 """
 
 

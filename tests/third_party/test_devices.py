@@ -99,12 +99,12 @@ def test_no_two_jobs_see_one_gpu(spec: Path) -> None:
 def test_more_than_there_are_is_refused_before_the_run(spec: Path) -> None:
     done = agentc(spec, "run", "spec.yaml", AGENTC_GPUS="1")
     assert done.returncode == 7
-    assert "two0 asks for 2 GPUs (spec.yaml:8), and this machine has 1 (0)" in done.stderr
+    assert "two0 requests 2 GPUs (spec.yaml:8), and this machine has 1 (0)" in done.stderr
     assert "lower placement.gpus" in done.stderr
     assert not (spec.parent / "journal").exists()
     checked = agentc(spec, "plan", "--preflight", "spec.yaml", "--offline", AGENTC_GPUS="1")
     assert checked.returncode == 7
-    assert "two0 asks for 2 GPUs (spec.yaml:8), and this machine has 1 (0)" in checked.stdout
+    assert "two0 requests 2 GPUs (spec.yaml:8), and this machine has 1 (0)" in checked.stdout
 
 
 def test_what_is_said_of_gpus_has_to_mean_some(spec: Path) -> None:

@@ -144,11 +144,11 @@ BROKEN = {
     "no hash": ("acme.lock", "# Nothing", "httpx2==2.16.2\n# Nothing", "has no hash for httpx2"),
     "setting without effect": (
         "backend.py", 'view.number("margin"),', 'view.number("margin") * 0,',
-        "changes nothing that the job is told",
+        "changes nothing that the job receives",
     ),
     "key without the setting": (
         "backend.py", "view=view,", "view=view.scoped(),",
-        "changes what the job is told, and not its key",
+        "changes what the job receives, and not its key",
     ),
     "another time": (
         "backend.py", '"margin": view', '"now": __import__("time").time_ns(), "margin": view',

@@ -103,7 +103,7 @@ def test_a_tracker_that_fails_is_told_once(run: RecordedRun) -> None:
     time.sleep(0.3)
     told += trackers.finish()
     (failed,) = [line for line in told if "failed" in line]
-    assert "the run goes on without it: RuntimeError: no such account" in failed
+    assert "the run continues without it: RuntimeError: no such account" in failed
     assert f"`agentc track {LABEL} --to theirs` writes what is missing" in failed
     # Its library printed the key; the log, which people are pointed at, does not have it.
     log = run.layout.root / "runs" / LABEL / "track-theirs.log"
@@ -140,7 +140,7 @@ def test_software_that_cannot_be_built_is_told(run: RecordedRun) -> None:
     chosen = ChosenTracker(tracker=tracker, settings={}, secrets={})
     followed = Followed(layout=run.layout, plan=run.plan, label=LABEL, project=PROJECT)
     told = list(Trackers([chosen], followed).finish())
-    assert "failed, and the run goes on without it" in told[-1]
+    assert "failed, and the run continues without it" in told[-1]
 
 
 STARTER = """

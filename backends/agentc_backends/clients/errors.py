@@ -70,7 +70,7 @@ def message_without_quote(error: ServiceError) -> str:
     """What failed, without what the service said, which may quote the request: for requests that
     hold what whoever reads the message is not to know."""
     status = f", status {error.status}" if isinstance(error, BadRequestError) else ""
-    return f"{type(error).__name__}{status} (what it said is kept back: it may quote the request)"
+    return f"{type(error).__name__}{status} (its answer is withheld: it may quote the request)"
 
 
 _CODES = ("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded")

@@ -183,7 +183,7 @@ class Guide:
         bits = numpy.unpackbits(mask, bitorder="little", count=self._vocabulary)
         if self._matcher.is_error() or not bits.any():
             why = self._matcher.get_error() or "no token may come next"
-            raise GuideError(f"the reply cannot be held to what was asked for: {why}")
+            raise GuideError(f"the reply cannot follow the requested form: {why}")
         return torch.from_numpy(bits).bool()
 
     def accept(self, token: int) -> None:

@@ -263,7 +263,7 @@ class _Handlers:
         if room < min(1, sampling.max_tokens):
             raise ApiError(
                 400,
-                f"this model's maximum context length is {length} tokens, and the prompt alone "
+                f"this model's maximum context length is {length} tokens, and the prompt itself "
                 f"has {len(prompt)}",
                 "context_length_exceeded",
                 "prompt",

@@ -113,7 +113,7 @@ class PromptEncoder:
         if tokens > length:
             raise ApiError(
                 400,
-                f"this model's maximum context length is {length} tokens, and the prompt alone "
+                f"this model's maximum context length is {length} tokens, and the prompt itself "
                 f"has {tokens}",
                 "context_length_exceeded",
                 field,

@@ -15,7 +15,7 @@ MLFLOW_TRACKER = Tracker(
     program="agentc_backends.trackers.job_mlflow",
     own_fields=(
         string("uri", "Where runs are kept: `https://...` of a server, `sqlite:///FILE`, or "
-               "`file:FOLDER`; where nothing is said, `tracking/mlflow/mlflow.db` of the store.",
+               "`file:FOLDER`; by default, `tracking/mlflow/mlflow.db` of the store.",
                nullable=True, identity="metadata"),
         secret("token", "What a server is shown, as `{secret: MLFLOW_TRACKING_TOKEN}`."),
     ),
@@ -30,7 +30,7 @@ TENSORBOARD_TRACKER = Tracker(
     software=TENSORBOARD,
     program="agentc_backends.trackers.job_tensorboard",
     own_fields=(
-        string("dir", "What `tensorboard --logdir` is given; where nothing is said, "
+        string("dir", "What `tensorboard --logdir` is given; by default, "
                "`tracking/tensorboard` of the store.", nullable=True, identity="metadata"),
     ),
     folder="dir",
@@ -43,7 +43,7 @@ TRACKIO_TRACKER = Tracker(
     software=TRACKIO,
     program="agentc_backends.trackers.job_trackio",
     own_fields=(
-        string("dir", "Folder of its projects; where nothing is said, trackio's own "
+        string("dir", "Folder of its projects; by default, trackio's own "
                "(`TRACKIO_DIR`, else beside the caches of Hugging Face).", nullable=True,
                identity="metadata"),
     ),
@@ -69,13 +69,13 @@ WANDB_TRACKER = Tracker(
     software=WANDB,
     program="agentc_backends.trackers.job_wandb",
     own_fields=(
-        choice("mode", "`offline` writes files and asks no network; `online` sends what is written "
-               "while the run goes on.", ("offline", "online"), "offline", identity="metadata"),
+        choice("mode", "`offline` writes files and uses no network; `online` sends what is written "
+               "while the run continues.", ("offline", "online"), "offline", identity="metadata"),
         string("entity", "The user or team that the project belongs to.", nullable=True,
                identity="metadata"),
-        string("url", "The address of a server of one's own.", nullable=True, identity="metadata"),
+        string("url", "The address of a self-hosted server.", nullable=True, identity="metadata"),
         secret("api_key", "The key of the service, as `{secret: WANDB_API_KEY}`."),
-        string("dir", "Folder of its files; where nothing is said, `tracking/wandb` of the store.",
+        string("dir", "Folder of its files; by default, `tracking/wandb` of the store.",
                nullable=True, identity="metadata"),
     ),
     folder="dir",

@@ -152,7 +152,7 @@ class SimulatorRole:
         server = "Entry of `servers:` that it is asked at."
         model = (
             f"Model or stage whose {self.accepts.name} it serves; none where the server is "
-            "somebody else's, which serves its own."
+            "external, which serves its own."
         )
         asked = (string("server", server, REQUIRED), string("model", model, nullable=True))
         return group(self.name, self.doc, asked, nullable=True)

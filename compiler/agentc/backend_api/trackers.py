@@ -19,7 +19,7 @@ _LOCAL = ("file", "sqlite")
 
 PROJECT = string(
     "project",
-    "What runs are listed under; where nothing is said, the name of the experiment.",
+    "What runs are listed under; by default, the name of the experiment.",
     nullable=True,
     pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$",
     longest=100,

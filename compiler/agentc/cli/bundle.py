@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-hidden",
         action="store_true",
-        help="of results also hidden texts of tasks, which whoever has the bundle can read",
+        help="of results also hidden texts of tasks, which anyone who has the bundle can read",
     )
     add_store_argument(parser)
 
@@ -146,7 +146,7 @@ def _check(arguments: argparse.Namespace) -> int:
     directory: Path = arguments.check
     others = (arguments.spec, arguments.output, arguments.until)
     if arguments.bare or arguments.params or any(each is not None for each in others):
-        print("agentc: --check takes the bundle alone: its plan has the params", file=sys.stderr)
+        print("agentc: --check takes only the bundle: its plan has the params", file=sys.stderr)
         return EXIT_USAGE
     try:
         checked = check_bundle(directory, load_backends(), allowed_paths(arguments.allow_paths))
@@ -176,5 +176,5 @@ def _check(arguments: argparse.Namespace) -> int:
     print(f"{directory}: {checked.files} files, as agentc {__version__} makes them of "
           f"{plan.spec_file} (params: {given})")  # fmt: skip
     if checked.results:
-        print(f"{checked.results} of them are results, compared with their sums alone")
+        print(f"{checked.results} of them are results, compared only with their sums")
     return 0

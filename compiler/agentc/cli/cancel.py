@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELP = "stop a run that another shell started: its jobs, processes and queued jobs"
 
 _EPILOG = """\
-The run stops as it does after Ctrl-C: finished work is kept, and `agentc run` goes on later.
+The run stops as it does after Ctrl-C: finished work is kept, and `agentc run` continues later.
 Of a run that was killed, the jobs that it left in a queue and its processes here are ended.
 """
 _PATIENCE_S = 120.0
@@ -114,5 +114,5 @@ def _end(run: ActiveRun, layout: StoreLayout) -> str:
         print(f"ended {ended} processes that were left behind")
     if not trouble:
         run.forget()
-        print(f"{run.name}: stopped; finished work is kept, run it again to go on")
+        print(f"{run.name}: stopped; finished work is kept, run it again to continue")
     return trouble

@@ -91,7 +91,7 @@ def _refuse_damaged(layout: StoreLayout, given: str | None, runs: Sequence[Known
     lost = {run.label: run.why for run in damaged_runs(layout)}
     if lost and (given in lost or not runs):
         why = lost.get(str(given)) or next(iter(lost.values()))
-        raise NoRunError(f"the record of the run is damaged: {why}; running it again mends it")
+        raise NoRunError(f"the record of the run is damaged: {why}; running it again repairs it")
 
 
 def _fitting(

@@ -9,12 +9,12 @@ from agentc.exit_codes import EXIT_DONE
 HELP = "print what completes agentc's commands, options and names in bash, zsh or fish"
 
 _EPILOG = """\
-Once, for every shell that is begun from then on:
+Once, for every new shell:
   bash  agentc dev completion bash > ~/.local/share/bash-completion/completions/agentc
   zsh   agentc dev completion zsh > FOLDER/_agentc     (FOLDER: one of $fpath, before compinit)
   fish  agentc dev completion fish > ~/.config/fish/completions/agentc.fish
 
-In this shell alone: `eval "$(agentc dev completion bash)"` (zsh: after compinit), or
+Only in this shell: `eval "$(agentc dev completion bash)"` (zsh: after compinit), or
 `agentc dev completion fish | source`.
 """
 

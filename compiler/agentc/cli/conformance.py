@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HELP = "hold a backend to the conformance kit (for authors of backends)"
 
 _EPILOG = """\
-A backend conforms when every setting that it reads changes what its job is told, every other is
+A backend conforms when every setting that it reads changes what its job receives, every other is
 refused by name, lowering is pure, its programs exist, and its lock pins exactly; see
 docs/backends_guide.md. Exit codes: 0 it conforms, 1 it does not, 5 there is no such backend.
 

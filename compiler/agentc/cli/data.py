@@ -22,7 +22,7 @@ HELP = "list, fetch or verify the real data that environments can use"
 _EPILOG = """\
 Environments that need data which agentc may not ship invent their tasks unless a spec names the
 real ones. `fetch` gets those where their authors published them, makes the environment's form of
-them and checks it by its hash; what differs is not kept. A download that broke off goes on.
+them and checks it by its hash; what differs is not kept. An interrupted download continues.
 
   agentc data fetch alfworld --to alfworld
   agentc data fetch alfworld --to alfworld --from json_2.1.3_tw-pddl.zip
@@ -109,8 +109,8 @@ def _fetch(arguments: argparse.Namespace) -> int:
             return EXIT_FAILED
         except DownloadError as error:
             print(
-                f"agentc: {error}\nThe same command goes on with what is there. Without a network: "
-                "get the file elsewhere and give it with `--from FILE`.",
+                f"agentc: {error}\nThe same command continues with what is there. Without a "
+                "network: get the file elsewhere and give it with `--from FILE`.",
                 file=sys.stderr,
             )
             return EXIT_FAILED

@@ -217,7 +217,7 @@ def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     if damaged:
         names = " ".join(installed.digest for installed in damaged)
         print(
-            f"to have them built anew: `agentc env rm {names}`; the next run, or"
+            f"to have them built again: `agentc env rm {names}`; the next run, or"
             " `agentc env sync`, makes them again",
             file=sys.stderr,
         )
@@ -315,8 +315,8 @@ def _configure_hash(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="a wheel or source of a pinned version that the index does not have, as of a build of"
-        " your own; may be given several times",
+        help="a wheel or source of a pinned version that the index does not have, such as your own"
+        " build; may be given several times",
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit code 1 where a hash is missing"

@@ -9,7 +9,7 @@ from pathlib import Path
 from agentc.cli.serve import add_entry_arguments, entry_of, wrong_entry
 from agentc.exit_codes import EXIT_FAILED, EXIT_USAGE
 
-HELP = "write an environment as a package of others' format: openenv, verifiers"
+HELP = "write an environment as a package in an external format: openenv, verifiers"
 _FORMATS = {
     "openenv": "a package of OpenEnv's: server, client, Dockerfile, README",
     "verifiers": "a package of verifiers': a taskset, and the environment that plays its tasks",

@@ -106,7 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
     text = _begun(specs[name].read_text(encoding="utf-8"), name, wanted or "experiment", target)
     if not write_new_file(target, text):
         return EXIT_USAGE
-    print(f"wrote {target}, begun from {name}")
+    print(f"wrote {target}, based on {name}")
     others = [other for other in inside if other != name]
     if others:
         print(f"others of its kind: {', '.join(others)}")
@@ -148,7 +148,7 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
         for name, needs in found.items()
         if name not in here
     ]
-    print("\nwhat needs more:")
+    print("\nNeeds GPUs or downloads:")
     print("\n".join(_cut(line, width) for line in aligned(beyond)))
     print(f"\n`agentc init --from NAME [FILE]` writes a spec based on one of them (default: "
           f"{_DEFAULT}); `agentc --help` lists the commands")  # fmt: skip
@@ -191,7 +191,7 @@ def _begun(text: str, origin: str, name: str, target: Path) -> str:
     body = text[text.index("agentc: 1") :]
     body = re.sub(r"^name: .*$", f"name: {name}", body, count=1, flags=re.MULTILINE)
     return (
-        f"# Begun from {origin}, which ships with agentc.\n#\n#   agentc check {target.name}\n"
+        f"# Based on {origin}, a bundled example of agentc.\n#\n#   agentc check {target.name}\n"
         f"#   agentc plan {target.name}\n#   agentc run {target.name}\n\n{body}"
     )
 

@@ -39,7 +39,7 @@ marks:
   +  runs: new                     ~  runs: it changed since the last run
   >  runs: not finished yet        =  the store has it
   ·  is not there, and nothing that must run needs it
-Under a changed job stands each setting or input of its own that changed; what only follows from
+Under a changed job is each setting or input of its own that changed; what only follows from
 other jobs names them.
 
 --cost: `based on` says where a stage's time comes from: `prior`, stated formulas and constants

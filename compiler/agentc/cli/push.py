@@ -36,11 +36,11 @@ HELP = "push a checkpoint to a model hub, with a card of what it was made from a
 
 _EPILOG = """\
   agentc push sft somebody/eto-textcraft --run specs/eto.yaml
-  agentc push eto.2.dpo --run quickstart --to model    the folder alone; nothing is uploaded
+  agentc push eto.2.dpo --run quickstart --to model    only the folder; nothing is uploaded
 
 huggingface_hub has to be installed beside agentc to upload: `pip install
-"/path/to/checkout[hub]"`. HF_TOKEN and HF_ENDPOINT mean what they mean to it; the token is read by
-it alone and is in no file. A repository that is made is private unless --public is given.
+"/path/to/checkout[hub]"`. HF_TOKEN and HF_ENDPOINT mean what they mean to it; only it reads the
+token, which is in no file. A repository that is made is private unless --public is given.
 """
 _ENDINGS = frozenset({".json", ".safetensors", ".jinja", ".txt", ".model", ".py"})
 """Of files that a checkpoint is loaded from."""

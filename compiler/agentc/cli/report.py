@@ -36,8 +36,8 @@ HELP = "print the path of a run's report, one of its tables, or the verdicts on 
 
 _EPILOG = """\
 --claims by a name: those of its run; by a spec: those of what it says now. Verdicts: `reproduced`,
-`within noise` (the data cannot tell), `not reproduced`, `not judged`; docs/claims.md says how they
-are made. Exit code 6: a claim with `gate: true` is not reproduced.
+`within noise` (the data do not decide), `not reproduced`, `not judged`; docs/claims.md says how
+they are made. Exit code 6: a claim with `gate: true` is not reproduced.
 """
 
 

@@ -16,7 +16,7 @@ from agentc.runtime.machine.output_filters import unguarded
 HELP = "run what is missing of an experiment, and show its results"
 
 _EPILOG = """\
-What is in the store already is not run again, and a run that was cut off goes on where it was.
+What is in the store already is not run again, and a run that was cut off continues where it was.
 Give secrets as environment variables of this command.
 """
 
@@ -43,11 +43,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NAME|DIR",
-        help="where jobs run: the folder or the name of a Snakemake profile, `slurm` for the one"
-        " that ships with agentc (default: $SNAKEMAKE_PROFILE, else this machine)",
+        help="where jobs run: the folder or the name of a Snakemake profile, `slurm` for the "
+        "bundled one (default: $SNAKEMAKE_PROFILE, else this machine)",
     )
     parser.add_argument(
-        "--keep-going", action="store_true", help="after a failure go on with what can still run"
+        "--keep-going", action="store_true", help="after a failure continue with what can still run"
     )
     parser.add_argument(
         "--over-budget", action="store_true", help="run although the estimate exceeds `budget:`"

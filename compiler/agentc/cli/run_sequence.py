@@ -228,7 +228,9 @@ class ExperimentRun:
         )
         if rounds == self.rounds:
             names = ", ".join(stages)
-            raise RefusedSpecError(f"the store has no result of {names} to go on with", EXIT_FAILED)
+            raise RefusedSpecError(
+                f"the store has no result of {names} to continue with", EXIT_FAILED
+            )
         show_rounds([each for each in rounds if each not in self.rounds])
         work = _work_of(compiled, self.layout, self.arguments)
         return replace(self, compiled=compiled, rounds=rounds, work=work)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentc.store.run_history import DamagedRun, KnownRun
 
 
-_REMEDY = "running it again writes its plan anew, --forget removes its record"
+_REMEDY = "running it again writes its plan again, --forget removes its record"
 
 
 def show_runs(arguments: argparse.Namespace) -> int:
@@ -69,7 +69,7 @@ def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
     work = find_work(document, layout)
     page = shown_page(document, layout)
     at_work = any(active.is_alive() for active in active_runs(layout, run.label))
-    state = "at work" if at_work else "complete" if not work.missing else "unfinished"
+    state = "running" if at_work else "complete" if not work.missing else "unfinished"
     return {
         "run": run.label,
         "name": run.variant.name,
@@ -126,7 +126,7 @@ def _forget(labels: list[str], runs: Sequence[KnownRun | DamagedRun], layout: St
         if any(active.is_alive() for active in active_runs(layout, label)) or _in_use(
             by_label[label]
         ):
-            print(f"agentc: {label} is at work; `agentc cancel {label}` stops it", file=sys.stderr)
+            print(f"agentc: {label} is running; `agentc cancel {label}` stops it", file=sys.stderr)
             return EXIT_FAILED
     for label in labels:
         # By one rename: half a record would be a damaged one.

@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--kind", metavar="KIND", help="only the stages of one kind")
     which.add_argument("--backend", metavar="ID", help="only the settings of one backend's own")
     which.add_argument(
-        "--draft-07", action="store_true", help="the whole in draft-07, as SchemaStore asks for it"
+        "--draft-07", action="store_true", help="the whole in draft-07, as SchemaStore requests it"
     )
     parser.epilog = (
         "For completion in an editor: `agentc dev schema > agentc.schema.json`, and at the top of\n"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HELP = "look for good values of params: trials that are runs, by the spec's `search:`"
 
 _EPILOG = """\
-Finished trials are not repeated: a search that was cut off goes on with the same study, and one
+Finished trials are not repeated: a search that was cut off continues with the same study, and one
 with a larger --trials makes it longer. `-p NAME=VALUE` takes a param out of the search.
 """
 _SEARCHER = "optuna"

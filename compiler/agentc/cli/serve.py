@@ -28,8 +28,8 @@ HELP = "serve an environment by hand, until Ctrl-C"
 _EPILOG = """\
 Settings are those of an entry under `environments:`, with values in YAML, and checked alike. The
 software environment is built on first use. Without $AGENTC_TOKEN in the shell a token is drawn.
-An environment that asks a model (`simulator`) is served from a spec, where that model is somebody's
-endpoint (`backend: openai`).
+An environment that calls a model (`simulator`) is served from a spec, where that model is an
+external endpoint (`backend: openai`).
 
   agentc serve textcraft max_depth=2
   agentc serve --spec specs/quickstart.yaml practice --port 8000

@@ -125,7 +125,7 @@ def say_all_rounds(compiled: Compilation) -> None:
     if stopping:
         names = some(dict.fromkeys(each.repeat for each in stopping))
         print(
-            f"agentc: `until` of {names} is followed by `agentc run` alone: this has all rounds",
+            f"agentc: `until` of {names} is followed only by `agentc run`: this has all rounds",
             file=sys.stderr,
         )
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentc.store.paths import RunFolder
     from agentc.store.run_history import KnownRun
 
-HELP = "show how the jobs of the last run stand, or list all runs"
+HELP = "show the state of the jobs of the last run, or list all runs"
 
 _EPILOG = """\
 The RUN of --all-runs is what `status`, `report`, `logs` and `cancel` take: the name of the
@@ -223,11 +223,11 @@ def _ending(folder: RunFolder) -> str:
     last = history[-1] if history else {}
     code, ended = last.get("exit"), last.get("ended")
     if code is None or ended is None:
-        return "no run is active; `agentc run` goes on"
+        return "no run is active; `agentc run` continues"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(ended))
     names = {130: "interrupted by SIGINT", 143: "stopped by SIGTERM", 129: "stopped by SIGHUP"}
     how = f": {names[code]}" if code in names else ""
-    return f"the last run ended {when} with exit code {code}{how}; `agentc run` goes on"
+    return f"the last run ended {when} with exit code {code}{how}; `agentc run` continues"
 
 
 def _expectation(entry: Mapping[str, Any] | None) -> str:

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="list objects that no run needs; delete them with --delete",
         description="List objects that no run needs, by run, stage and size; with --delete they"
         " go. Of each experiment, scale and choice of params stay the objects of the latest plan"
-        " and of the last complete one; so do those of runs at work.",
+        " and of the last complete one; so do those of running runs.",
     )
     gc.add_argument("--delete", action="store_true", help="really delete")
     gc.add_argument(
@@ -161,7 +161,7 @@ def _verify(arguments: argparse.Namespace, layout: object) -> int:
         print(
             f"{len(damaged)} of {max(len(found), len(damaged))} objects are damaged. Delete each"
             f" one's folder under {layout.root / 'objects'}: a run that needs it makes it again."
-            " Where all that was made from it is there, no run does; to have it made anew, delete"
+            " Where all that was made from it is there, no run does; to have it made again, delete"
             " that, too.",
             file=sys.stderr,
         )

@@ -22,7 +22,7 @@ HELP = "write the curves and results of a run to trackers, while it runs or late
 
 _EPILOG = """\
 Only what the store's files say is written, and what a tracker has is not written twice. A run that
-is at work, here or on a cluster's nodes, is followed to its end; Ctrl-C stops following.
+is running, here or on a cluster's nodes, is followed to its end; Ctrl-C stops following.
 With a SPEC, the settings of its `track:` hold, and its trackers are taken where --to is not given.
 """
 
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="trackers: trackio, tensorboard, wandb, mlflow (default: those of SPEC)",
     )
     parser.add_argument(
-        "--once", action="store_true", help="write what there is, and do not follow a run at work"
+        "--once", action="store_true", help="write what there is, and do not follow a running run"
     )
 
 

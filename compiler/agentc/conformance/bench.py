@@ -45,7 +45,7 @@ _SOURCE = Source("bench.yaml", "agentc: 1\n")
 _SPAN = Span(_SOURCE, 1, 1, 1, 7)
 _ORIGIN = Origin(_SPAN)
 _NONE = SoftwareEnvironment(name="none", lock="")
-_FLAVOUR = string("flavour", "Tells one made-up neighbour from another.", "plain")
+_FLAVOUR = string("flavour", "Distinguishes made-up neighbours.", "plain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,21 +143,21 @@ def served(
         finally:
             status = _end(process)
         if status != 0:
-            raise Fault(f"told to stop, the server exits with {status}: {last_lines(log, 5)}")
+            raise Fault(f"when asked to stop, the server exits with {status}: {last_lines(log, 5)}")
 
 
 def _await_ready(process: subprocess.Popen[bytes], ready: Path, log: Path, limit_s: float) -> str:
     deadline = time.monotonic() + limit_s
     while not ready.exists():
         if process.poll() is not None:
-            output = last_lines(log, 5) or "it said nothing"
+            output = last_lines(log, 5) or "it printed nothing"
             raise NotStartedError(process.returncode, f"the server does not start: {output}")
         if time.monotonic() > deadline:
             raise Fault(f"the server is not ready after {limit_s:g} s")
         time.sleep(0.02)
     address = json.loads(ready.read_text(encoding="utf-8"))
     if address["host"] not in ("127.0.0.1", "::1", "localhost"):
-        raise Fault(f"the server listens on {address['host']}, not on loopback alone")
+        raise Fault(f"the server listens on {address['host']}, not only on loopback")
     return http_address(str(address["host"]), int(address["port"]))
 
 

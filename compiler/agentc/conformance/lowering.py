@@ -125,7 +125,7 @@ def check_neighbours(subject: BackendUnderTest) -> None:
         demand(
             written == keyed,
             f"another {name} changes "
-            + ("what the job is told, and not its key" if written else "the key for nothing"),
+            + ("what the job receives, and not its key" if written else "the key for nothing"),
         )
 
 
@@ -284,13 +284,13 @@ def _check_effect(
 ) -> None:
     demand(
         after.written != before.written,
-        f"{path}={value!r} is read, but changes nothing that the job is told; put it into the "
+        f"{path}={value!r} is read, but changes nothing that the job receives; put it into the "
         "job's config, program or lease, or do not read it",
     )
     if identity == "semantic":
         demand(
             after.keys[-1:] != before.keys[-1:],
-            f"{path}={value!r} changes what the job is told, and not its key: it was read through "
+            f"{path}={value!r} changes what the job receives, and not its key: it was read through "
             "another view than the job's `view` (or lease `identity`)",
         )
     else:

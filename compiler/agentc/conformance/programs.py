@@ -97,7 +97,7 @@ def _read_config(job: Job, python: Path) -> None:
             cwd=folder,
             env={**job_variables(code, 1, False, {}), DRY_RUN: "config"},
         )
-    last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
     demand("the job program ignored:" not in done.stderr, f"{job.draft.program[1]}: {last}")
     if done.returncode != 0 or DRY_RUN not in done.stdout:
         if "ModuleNotFoundError" in done.stderr or "ImportError" in done.stderr:

@@ -102,9 +102,9 @@ _ENVIRONMENTS = (
     Prior("characters_per_token", 4, 1.25, "characters", "English under common tokenizers"),
     Prior("environment_turn", 0.0025, 3, "s", "one turn of an episode on one core, model server "
           "aside: 2.0 to 2.6 ms with the environment in the job's process, 4.8 to 6.3 over HTTP"),
-    Prior("asked_reply", 40, 2.5, "tokens", "what a model says that an environment asks, such as a "
-          "human of two sentences"),
-    Prior("asked_prompt", 250, 2, "tokens", "what it is told besides the dialogue: its part, the "
+    Prior("asked_reply", 40, 2.5, "tokens", "what a model that an environment calls replies, "
+          "such as a human of two sentences"),
+    Prior("asked_prompt", 250, 2, "tokens", "what it reads besides the dialogue: its part, the "
           "task, what the agent does not know"),
     Prior("expert_turn", 0.0005, 8, "s", "one turn of an expert on one core: TextCraft 0.2 ms in "
           "the job's process and 2.9 over HTTP, a step of ScienceWorld 6"),
@@ -153,7 +153,7 @@ _SERVING = (
     Prior("cuda_server_start", 20, 2.2, "s", "a torch server on a GPU"),
     Prior("vllm_start", 75, 1.8, "s", "vLLM: imports, profiling, graph capture"),
     Prior("occupancy", 0.6, 1.4, "of the concurrency", "episodes differ in length, the last ones "
-          "run alone"),
+          "run by themselves"),
     Prior("prefill_share", 0.4, 2, "of the peak", "matrix products over whole prompts, GPU"),
     Prior("decode_bandwidth_share", 0.6, 1.6, "of the bandwidth", "reading weights and caches "
           "token by token (roofline)"),

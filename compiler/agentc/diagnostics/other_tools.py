@@ -125,8 +125,8 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
         *("extends", "inherits", "include", "_base_", "import"),
     ),
     **_same(
-        "leave it out: rewards come from the environment of the stage; one of your own is a file "
-        "beside the spec (docs/environments.md)",
+        "leave it out: rewards come from the environment of the stage; a custom one is a file next "
+        "to the spec (docs/environments.md)",
         *("reward_function", "reward_fn", "reward_func", "reward_funcs", "reward_model"),
         "custom_reward_function",
     ),

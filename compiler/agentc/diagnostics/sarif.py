@@ -49,7 +49,7 @@ def render_sarif(
 
 def _rule(name: str, known: Code | None, diagnostics: Sequence[Diagnostic]) -> _Json:
     code = known or Code(name, name, name)
-    more = f"`agentc explain {name}` shows an example and how it is mended."
+    more = f"`agentc explain {name}` shows an example and how it is fixed."
     level = next(found.severity for found in diagnostics if found.code == name)
     return {
         "id": name,

@@ -185,7 +185,7 @@ class Sink:
             message = f"{_MOST} errors and warnings; what follows is not looked at"
         else:
             return whole
-        return (*whole, Diagnostic(code="AGC105", message=message, fix="mend the first ones"))
+        return (*whole, Diagnostic(code="AGC105", message=message, fix="fix the first ones"))
 
     def _counted(self, key: tuple[str, Span | None, str], kept: Diagnostic) -> Diagnostic:
         reached = [set(steps) for steps in self._steps[key]]

@@ -225,20 +225,20 @@ def _write(path: Path, text: str) -> None:
 
 
 _RERUN = """\
-This directory reruns the experiment with Snakemake alone. It needs Linux, Python 3.11 or newer, and
+This directory reruns the experiment with plain Snakemake. It needs Linux, Python 3.11 or newer, and
 a package index for the software environments, which the first run builds:
 
     python3 -m pip install "snakemake>=9.8,<10"
     snakemake -c4
 
 Results go to `.agentc/store`. What is there already is not run again, and a run that was cut off
-goes on where it was. `sha256sum -c --quiet SHA256SUMS` compares this directory with what was
+continues where it was. `sha256sum -c --quiet SHA256SUMS` compares this directory with what was
 bundled, results included, and so finds files that were lost or damaged on the way. On a cluster:
 `snakemake --workflow-profile profiles/slurm`.
 
 **This directory is code.** Snakemake executes its Snakefile, everything under `packages/` and the
-programs that plan.json names, with all rights of whoever starts it, and the sums come from whoever
-sent it. Where agentc is installed, `agentc bundle --check .` compiles the spec again and shows what
+programs that plan.json names, with all rights of the user who starts it, and the sums come from its
+sender. Where agentc is installed, `agentc bundle --check .` compiles the spec again and shows what
 differs, without executing anything; else run it as you would any program of its sender.
 """.splitlines()
 
@@ -313,7 +313,7 @@ def _table(contents: Contents) -> Iterator[str]:
         ("plan.json", f"{len(plan.jobs)} jobs with their configurations and content keys"),
         ("Snakefile, config.yaml, profiles/", "what Snakemake reads"),
         (plan.spec_file, f"the spec; params: {params or 'none'}"),
-        (lock, "everything outside of the spec that it rests on"),
+        (lock, "everything outside of the spec that it depends on"),
         ("environments/", "exact versions of the packages that jobs run with"),
         ("packages/", f"the job programs, and the runtime of agentc {__version__}"),
     ]

@@ -115,7 +115,11 @@ def _added(name: str) -> tuple[str, str, str]:
     if parts[0] == ".agentc" and len(parts) > 3:
         # A prepared environment or link folder would be executed.
         depth = 5 if name.startswith(RESULTS) else 3
-        return "/".join(parts[:depth]) + "/", "added", "running makes it, and so could a stranger"
+        return (
+            "/".join(parts[:depth]) + "/",
+            "added",
+            "running makes it, and so could a third party",
+        )
     return name, "added", "agentc does not put it there"
 
 

@@ -38,11 +38,11 @@ class ExportedEntry:
         backend, lease = self.backend, self.lease
         if lease.port == "none" or {"url", "launch"} & set(lease.settings):
             raise ExportError(
-                f"{backend.id} is a server of somebody else's, which has its own package"
+                f"{backend.id} is a server of a third party, which has its own package"
             )
         if lease.needs or lease.secrets:
             raise ExportError(
-                f"{backend.id} asks a model server under these settings, which no package brings "
+                f"{backend.id} calls a model server under these settings, which no package brings "
                 "along"
             )
 

@@ -46,7 +46,7 @@ name = "openenv-{dashed}"
 version = "{version}"
 description = "{doc}"
 requires-python = ">=3.11"
-# What the client needs; the server's packages stand in requirements.lock, with hashes.
+# What the client needs; the server's packages are in requirements.lock, with hashes.
 dependencies = ["openenv>=0.10"]
 
 [project.scripts]
@@ -67,7 +67,7 @@ __all__ = ["{Name}Action", "{Name}Env", "{Name}Observation"]
 '''
 
 MODELS = '''\
-"""What an agent says to the environment, and what it is told."""
+"""What an agent says to the environment, and what it observes."""
 
 from openenv.core.env_server.types import Action, Observation
 from pydantic import Field
@@ -78,7 +78,7 @@ class {Name}Action(Action):
 
 
 class {Name}Observation(Observation):
-    text: str = Field(default="", description="What the agent is told")
+    text: str = Field(default="", description="What the agent observes")
 '''
 
 CLIENT = '''\
@@ -100,8 +100,8 @@ class {Name}Env(EnvClient[{Name}Action, {Name}Observation, State]):
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[{Name}Observation]:
         reward, done = payload.get("reward"), payload.get("done", False)
         text = payload.get("observation", {{}}).get("text", "")
-        told = {Name}Observation(text=text, reward=reward, done=done)
-        return StepResult(observation=told, reward=reward, done=done)
+        observed = {Name}Observation(text=text, reward=reward, done=done)
+        return StepResult(observation=observed, reward=reward, done=done)
 
     def _parse_state(self, payload: dict[str, Any]) -> State:
         return State(**payload)
@@ -168,14 +168,14 @@ docker build -t {dashed} -f server/Dockerfile . && docker run -p 8000:8000 {dash
 from {name} import {Name}Action, {Name}Env
 
 with {Name}Env(base_url="http://127.0.0.1:8000").sync() as world:
-    told = world.reset(split="{split}", seed=0)
-    told = world.step({Name}Action(action="..."))
-    print(told.observation.text, told.reward, told.done)
+    result = world.reset(split="{split}", seed=0)
+    result = world.step({Name}Action(action="..."))
+    print(result.observation.text, result.reward, result.done)
 ```
 
 Rewards of an episode run from {low} to {high}, a success has at least {success}. Splits: {splits}.
-An episode is one WebSocket connection. Whoever reaches the server may play, unless AGENTC_TOKEN is
-set where it starts.
+An episode is one WebSocket connection. Anyone who reaches the server may play,
+unless AGENTC_TOKEN is set where it starts.
 
 | file | is |
 |---|---|

@@ -51,7 +51,7 @@ import verifiers.v1 as vf
 HERE = Path(__file__).resolve().parent
 SAY = {{
     "react": "You act in a text world. End each reply with one action in a line of its own, as "
-    "`Action: ...`; thoughts may stand before it.",
+    "`Action: ...`; thoughts may be before it.",
     "action_only": "You act in a text world. Each reply is one action and nothing else.",
 }}
 
@@ -71,7 +71,7 @@ class {Name}Config(vf.TasksetConfig):
     seed: int = 0
     """The world's, where it has chance."""
     reply_format: Literal["react", "action_only"] = "react"
-    """How an action stands in a reply."""
+    """How an action is in a reply."""
 
 
 class {Name}Data(vf.TaskData):
@@ -138,10 +138,10 @@ an action led to. An episode has at most {max_turns} replies (`--env.player.max-
 
 | setting of the taskset | means |
 |---|---|
-| `split` | which tasks; `{split}` where nothing is said |
-| `reply_format` | `react`: an action stands behind `Action:`; `action_only`: it is the reply |
+| `split` | which tasks; `{split}` by default |
+| `reply_format` | `react`: an action is behind `Action:`; `action_only`: it is the reply |
 | `seed` | of the world, where it has chance |
-| `system_prompt` | a file of words of yours, in the place of those that say the format |
+| `system_prompt` | a file with your text, which replaces the one that states the format |
 
 | file | is |
 |---|---|
@@ -197,7 +197,7 @@ def _opened(module: Path) -> dict[str, int]:
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:]
         raise ExportError(
-            "the world cannot be opened from a package that has the standard library alone: "
+            "the world cannot be opened from a package that has only the standard library: "
             + "".join(last).rpartition("Error: ")[2]
             + "; `agentc dev export openenv` brings packages along"
         )

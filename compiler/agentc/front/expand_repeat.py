@@ -97,7 +97,7 @@ def expand_repeat(
             if most < 0:
                 sink.error(
                     "AGC105",
-                    f"what repeat `{name}` carries stands for more than {MOST_CARRIED} stages",
+                    f"what repeat `{name}` carries represents more than {MOST_CARRIED} stages",
                     declared.name.span,
                     notes=("a list that is carried on grows with every round",),
                     fix="lower `n`",
@@ -260,7 +260,7 @@ def check_carry(spec: Spec, declared: RepeatDecl, sink: Sink) -> None:
         for item in items:
             _check_next(item, name, declared, names, sink)
         if {text_of(item) for item in items} <= {name} and not taken:
-            found = "is empty" if not items else f"hands on `{name}` alone"
+            found = "is empty" if not items else f"hands on only `{name}`"
             sink.error(
                 "AGC409",
                 f"`next` of carried `{name}` {found}, so that no round gives it anything",

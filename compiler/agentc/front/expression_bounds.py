@@ -49,7 +49,7 @@ def as_bounded_json(value: object) -> Json:
         case dict() if set(value) == {SECRET}:
             return cast(Json, value)
     if isinstance(value, StrictUndefined):
-        raise ExpressionError("AGC303", "the expression asks for an item that does not exist")
+        raise ExpressionError("AGC303", "the expression requests an item that does not exist")
     raise ExpressionError("AGC303", "the expression's value is neither number, text nor list")
 
 

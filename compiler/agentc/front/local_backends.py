@@ -219,9 +219,9 @@ def with_local_backends(
         if not any(place.is_relative_to(folder.resolve()) for folder in allowed):
             sink.error(
                 "AGC758",
-                f"`{item.text}` is code that would run in agentc itself",
+                f"`{item.text}` is code that would run inside agentc",
                 item.span,
-                notes=("a check of somebody else's spec must run nothing of theirs",),
+                notes=("a check of a third party spec must run nothing of theirs",),
                 fix="if you trust it, give the directory that holds it: `--allow-code DIR`, or "
                 f"put it into {CODE_VARIABLE}",
             )

@@ -108,7 +108,7 @@ def _unseen(name: str, spec: Spec, scope: Mapping[str, Json]) -> Callable[[str],
             return f"the default of `{name}` uses `{name}` itself"
         if other not in spec.params or other in scope:
             return None
-        return f"`{other}` stands below `{name}`: {rule}"
+        return f"`{other}` is below `{name}`: {rule}"
 
     return why
 

@@ -140,7 +140,7 @@ def _report_outside(
         f"{what} names `{stage}`, which is no stage of that repeat",
         span,
         expected=f"a stage of it that measures: {listed(measuring)}" if measuring else None,
-        notes=(f"`{stage}` stands outside of the rounds: it tells none from another",) * outside,
+        notes=(f"`{stage}` is outside of the rounds: it distinguishes none of them",) * outside,
         fix=f"write `{inside}`: that of each round is meant"
         if inside != stage and inside in declared.stages
         else did_you_mean(stage, declared.stages),
@@ -340,7 +340,7 @@ def _refused(
         return None
     said = errors[0]
     expected = f" (expected {said.expected})" if said.expected else ""
-    return f"has the value {text}: {said.message}{expected}", "leave it out, or mend the param"
+    return f"has the value {text}: {said.message}{expected}", "leave it out, or fix the param"
 
 
 def _measures_once(

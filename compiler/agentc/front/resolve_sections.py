@@ -55,7 +55,7 @@ def resolve_budget(
     if budget.gpu_hours and stages and not sink.has_errors and not _asks_for_gpus(stages):
         sink.warning(
             "AGC732",
-            "the budget bounds GPU-hours, and no stage asks for a GPU",
+            "the budget bounds GPU-hours, and no stage requests a GPU",
             budget.spans.get("gpu_hours"),
             fix="bound `wall_hours`, or give stages GPUs with `placement: {gpus: 1}`",
         )

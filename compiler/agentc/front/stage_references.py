@@ -317,7 +317,7 @@ class InputResolver:
             f"`{role}` is empty in round {unrolled.round}: {listed(names)} "
             f"{'carries' if len(names) == 1 else 'carry'} nothing yet",
             node.span,
-            notes=("`from: []` stands for no stage",),
+            notes=("`from: []` represents no stage",),
             fix="name a stage of the round beside it, or one in `from`",
         )
 

@@ -70,7 +70,7 @@ _GAME = (
     "backend: {name}, splits: together, reward: per_question, observation: transcript, "
     'questions: 20, unknown: "no", judge: upstream_v1'
 )
-_ORACLE = "env_load_path (an oracle on a drive: a table of facts stands for it)"
+_ORACLE = "env_load_path (an oracle on a drive: a table of facts represents it)"
 
 TASKS: Mapping[str, ReleasedTask] = {
     "twenty_questions": ReleasedTask(
@@ -100,7 +100,7 @@ TASKS: Mapping[str, ReleasedTask] = {
             "backend: webshop, page_size: 3, expert_thoughts: none, "
             "splits: {{all: {{range: [{webshop_lower}, {webshop_upper}]}}}}"
         ),
-        remark="env_load_path (a shop's address: an invented catalogue stands for it), "
+        remark="env_load_path (a shop's address: an invented catalogue represents it), "
         "webshop_lower, webshop_upper",
         imitated="",
         attempts=4,
@@ -138,7 +138,7 @@ _NOWHERE = {
     "do_sample": "replies are always drawn where a policy learns",
     "env_idx": "tasks are drawn; `limit` would take the first ones",
     "eos_str": "a reply ends where the model's `chat_format` ends it",
-    "use_lora": "all weights are trained; the released code heeds it with `archer_llm` alone, for "
+    "use_lora": "all weights are trained; the released code heeds it only with `archer_llm`, for "
     "matrices of rank 16 beside those of its attention",
 }
 """Keys that become no setting, whatever the method."""
@@ -266,7 +266,7 @@ def _check(name: str, released: Released) -> None:
                 f"{each.place}: `{key}` takes its value from elsewhere; compose it with Hydra "
                 "(`--cfg job --resolve`) first"
             )
-    what = "; it names no task, so it is what others stand on: import one of those"
+    what = "; it names no task, so it is a base of other files: import one of those"
     if "env_name" in released:
         what = "; it is not whole: `defaults: [default, _self_]` takes in the rest"
     _demand(name, released, _NEEDED, what)
@@ -309,7 +309,7 @@ def _crashes(released: Released) -> Iterator[str]:
         yield "it does not start: `checkpoint_path` is empty, which is not null, and is loaded"
     yield (
         "it ends in its first iteration with torch 2.6 or newer, which reads no pickled buffer "
-        "unless told to"
+        "unless allowed to"
     )
     if released["agent_type"].value == "online_filteredbc":
         every = released["save_freq"].value

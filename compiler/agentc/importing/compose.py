@@ -60,13 +60,13 @@ def _compose(path: Path, sink: Sink, taken: set[Path]) -> dict[str, ReleasedValu
         base = path.with_name(f"{name}.yaml")
         if base in taken:
             raise ConfigurationError(
-                f"{_at(path, listed.key)}: it stands on `{name}`, which is taken in already; take "
-                "it out here"
+                f"{_at(path, listed.key)}: it is based on `{name}`, which is taken in already; "
+                "take it out here"
             )
         taken.add(base)
         if not base.is_file():
             raise ConfigurationError(
-                f"{_at(path, listed.key)}: it stands on `{name}`, and there is no {base.name} "
+                f"{_at(path, listed.key)}: it is based on `{name}`, and there is no {base.name} "
                 "beside it; copy the folder of the released configurations whole"
             )
         found |= _compose(base, sink, taken)
@@ -82,7 +82,7 @@ def _read(path: Path, sink: Sink) -> Mapping:
     if root.find("distributed_type") is not None:
         raise ConfigurationError(
             f"{path} is of `accelerate`: it says on how many processes the released code runs. A "
-            "run of RL is one job here, and what it gets stands under `placement:`"
+            "run of RL is one job here, and what it gets is under `placement:`"
         )
     return root
 

@@ -117,9 +117,9 @@ PRIVILEGED_INFORMATION = ArtifactType(
     name="PrivilegedInformation",
     schema_version=1,
     rows=PRIVILEGED_FILE,
-    doc="What is known of each task while training and never shown to whoever acts, such as its "
-    "solution; for critics alone.",
-    meant_for="hidden texts are for a critic alone, for no model that acts: name this stage as "
+    doc="What is known of each task while training and never shown to anyone who acts, such as its "
+    "solution; for critics only.",
+    meant_for="hidden texts are for critics only, for no model that acts: name this stage as "
     "`privileged` of a critic",
 )
 CRITIC_CHECKPOINT = ArtifactType(
@@ -146,8 +146,7 @@ TEXT_ENCODER = ArtifactType(
     rows=None,
     doc="A model that makes features of texts, in Hugging Face layout with its tokenizer. It is no "
     "Checkpoint, for it says nothing.",
-    meant_for="an encoder of texts stands under a critic: name this stage as `encoder` of a run "
-    "of RL",
+    meant_for="an encoder of texts is under a critic: name this stage as `encoder` of a run of RL",
 )
 POLICY_RUN = ArtifactType(
     name="PolicyRun",
@@ -168,7 +167,7 @@ TASK_SCORES = ArtifactType(
     name="TaskScores",
     schema_version=1,
     rows=SCORES_FILE,
-    doc="A score for each attempt at a task, by a script or an evaluator of others; of a job "
+    doc="A score for each attempt at a task, by a script or an external evaluator; of a job "
     "inside `script` or `benchmark`, which makes Metrics of them.",
 )
 SESSION = ArtifactType(

@@ -30,7 +30,7 @@ from agentc.program.settings import setting
 class Loops:
     """What counts as a loop of actions."""
 
-    times: int = setting("A block is a loop when it stands so many times in a row.", 2, minimum=2)
+    times: int = setting("A block is a loop when it occurs N times in a row.", 2, minimum=2)
     longest: int = setting("Actions in the longest block that is looked for.", 10, minimum=1)
 
 
@@ -76,9 +76,9 @@ class BenchmarkRun:
         "Which of the evaluator's measures of a sample is the score; null: the only one that "
         "there is.", None)
     limit: int | None = setting(
-        "Only the first so many samples of each task; null: all.", None, minimum=1)
+        "Only the first N samples of each task; null: all.", None, minimum=1)
     success_at: float | None = setting(
-        "Score from which a sample is a success; null: only scores are told.", None)
+        "Score from which a sample is a success; null: only scores are reported.", None)
     seed: int = setting(
         "The evaluator's seed: of its examples, and of requests where it sends one.", 0, seed=True)
     network: bool = setting("Whether it may use the network.", False)
@@ -89,7 +89,7 @@ class BenchmarkSettings(BenchmarkRun):
     """Settings of `benchmark`."""
 
     tasks: tuple[str, ...] = setting(
-        "Tasks by the names that the evaluator knows, or files of your own, relative to the "
+        "Tasks by the names that the evaluator knows, or custom files, relative to the "
         "spec, as the backend has them.", ())
     sources: tuple[str, ...] = setting(
         "Further files of text that these read, relative to the spec: data, Python. They are "
@@ -97,7 +97,7 @@ class BenchmarkSettings(BenchmarkRun):
     decode: BenchmarkDecode = setting(
         "How replies are sampled, where the stage and not the task says it.", BenchmarkDecode())
     range: tuple[float, ...] = setting(
-        "The lowest and the highest score that a sample can get; intervals and claims rest on "
+        "The lowest and the highest score that a sample can get; intervals and claims depend on "
         "it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
     concurrency: int = setting("Requests in flight.", 8, minimum=1, identity="placement")
     confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
@@ -155,7 +155,7 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="benchmark",
-        doc="Score a model on tasks of somebody else's evaluator, which asks the stage's server: a "
+        doc="Score a model on tasks of an external evaluator, which calls the stage's server: a "
         "score of every sample, with intervals.",
         example="{kind: benchmark, model: sft, tasks: [gsm8k]}",
         produces=METRICS,

@@ -26,7 +26,7 @@ PREFIXES = Role(
     name="prefixes",
     accepts=(TRAJECTORIES, SEARCH_TREES),
     doc="What is cut: each episode, or tree, plays the turns before the cut again, and the policy "
-    "goes on from there.",
+    "continues from there.",
     many=True,
     optional=True,
 )
@@ -67,7 +67,7 @@ ENVIRONMENT_AT = (
 """The documentation of the setting `environment_at`."""
 
 PROMPT_OF_TASK = without_input(
-    "prefixes", because="an episode takes the prompt of the trajectory that it goes on from"
+    "prefixes", because="an episode takes the prompt of the trajectory that it continues from"
 )
 """When a stage itself says under which prompts its episodes are played."""
 
@@ -79,7 +79,7 @@ class OnTasks:
 
     split: str = setting("Name of the environment's task split.")
     limit: int | None = setting(
-        "Take only the first so many tasks of the split; null: all.", None, minimum=1)
+        "Take only the first N tasks of the split; null: all.", None, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class InvalidReplies:
     the backend."""
 
     on_invalid: Literal["observe", "fail"] = setting(
-        "A reply without an action: `observe` tells the agent and costs a step, of the "
+        "A reply without an action: `observe` informs the agent and costs a step, of the "
         "environment's own limit too, `fail` ends the episode with the lowest reward.", "observe",
         only_if=unless("no_action", "whole_reply",
                        because="`no_action: whole_reply` takes every reply for an action"))
@@ -180,7 +180,7 @@ class RolloutSettings(InvalidReplies, RepeatedEpisodes):
     """Settings of `rollout`."""
 
     candidates: int = setting(
-        "Replies that are drawn at each turn. Of more than 1 the episode goes on with the one "
+        "Replies that are drawn at each turn. Of more than 1 the episode continues with the one "
         "that `critic` thinks best (best-of-N at test time: SWEET-RL, figure 3a).", 1, minimum=1)
     concurrency: int = setting("Episodes in flight.", 32, minimum=1, identity="placement")
     error_budget: float = setting(
@@ -218,7 +218,7 @@ class PairSettings(RewardMargin):
         "episodes that pass all tests (SWEET-RL's code); null: any.", None, later=True)
     chosen: Literal["any", "best"] = setting(
         "Which explored trajectories are chosen over other explored ones: `any` that has the "
-        "higher reward of two, or the `best` of its task alone, the first of equal ones "
+        "higher reward of two, or only the `best` of its task, the first of equal ones "
         "(SWEET-RL's code).", "any", later=True, only_if=unless(
             "sources", "expert",
             because="`sources: expert` pairs no explored trajectories with each other"))
@@ -240,12 +240,12 @@ class PairSettings(RewardMargin):
         "`expert`: explored against expert. `self`: explored against explored. "
         "`expert_and_self`: both.", "expert")
     contrast: Literal["trajectory", "step", "rest"] = setting(
-        "What of trajectories that went on from one prefix is contrasted: the whole "
-        "`trajectory`, the `step` behind the prefix alone (ETO, table 4), or the `rest` from "
+        "What of trajectories that continued from one prefix is contrasted: the whole "
+        "`trajectory`, only the `step` behind the prefix (ETO, table 4), or the `rest` from "
         "there on; by the rewards of the whole in each case. Trajectories without a prefix are "
         "contrasted whole, so that both kinds of rollouts together make a mixture.", "trajectory")
     max_per_task: int | None = setting(
-        "Keep at most so many pairs of a task; null: all.", None, minimum=1)
+        "Keep at most N pairs of a task; null: all.", None, minimum=1)
 # fmt: on
 
 

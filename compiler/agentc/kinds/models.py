@@ -43,8 +43,8 @@ class NewModel:
     tie_embeddings: bool = setting("Share input and output embeddings.", True)
     rope_theta: float = setting("Base of the rotary position embedding.", 10000.0, above=0)
     chat_format: Literal["tokenizer", "chatml", "llama-2", "mistral", "vicuna", "plain"] = setting(
-        "How messages become text. `tokenizer` takes the template that the model ships; `plain` "
-        "has no marks: texts stand one behind the other, and a line end ends a reply of one line.",
+        "How messages become text. `tokenizer` takes the model's own template; `plain` "
+        "has no marks: texts follow each other, and a line end ends a reply of one line.",
         "tokenizer")
     initialisation: Literal["random", "induction"] = setting(
         "Initial weights of a new model: `random`, or `induction`: attention that starts out "
@@ -157,13 +157,13 @@ class RecordReading:
         "The reward of conversations that state none; null: they have none.", None, later=True,
         only_if=_NO_PAIR)
     prompt_length: int | None = setting(
-        "So many messages stand before the agent's first reply of its own, such as 3 where an "
+        "N messages are before the agent's first reply of its own, such as 3 where an "
         "instruction is answered by OK before the task; null: all before the first reply.", None,
         minimum=1, later=True, only_if=_NO_PAIR)
     on_malformed: Literal["error", "drop"] = setting(
         "A conversation whose turns do not alternate or that holds no reply: `drop` it with a "
         "count and a warning, or fail. A file always fails where no record is left.", "error")
-    limit: int | None = setting("Draw at most so many conversations; null: all.", None, minimum=1)
+    limit: int | None = setting("Draw at most N conversations; null: all.", None, minimum=1)
     seed: int = setting(
         "Seed of the draw.", 0, seed=True,
         only_if=only_with("limit", because="nothing is drawn without `limit`"))
@@ -192,7 +192,7 @@ class MixSettings:
         "What the share is a share of: `total`, all rows of the mixture, or `agent`, the agent "
         "rows (so 4.0 is four general rows to one).")
     best_per_task: int | None = setting(
-        "Of each task (by its id), keep so many agent rows with the largest rewards; of equal "
+        "Of each task (by its id), keep N agent rows with the largest rewards; of equal "
         "ones the earlier. null: keep all.", None, minimum=1, later=True)
     on_shortage: Literal["error", "repeat", "fewer"] = setting(
         "Too few general rows: fail, `repeat` them, or take `fewer`.", "error")

@@ -30,7 +30,7 @@ class EncoderReading:
     """How the critic's encoder reads."""
 
     pool: Literal["pooler", "first", "last", "mean"] = setting(
-        "What stands for a text that an `encoder` read: its `pooler`, as released, the `first` "
+        "What represents a text that an `encoder` read: its `pooler`, as released, the `first` "
         "token, the `last` one, or the `mean` of all.", "pooler", only_if=_ENCODER_GIVEN)
     max_length: int = setting(
         "Tokens of an `encoder` that are read of a text, its last ones.", 512, minimum=8,
@@ -48,7 +48,7 @@ class CriticSteps:
         "Share of the way that the slow copy goes after each step (Polyak).", 0.1, above=0,
         maximum=1)
     value_target: ValueTarget = setting(
-        "What the value of a state is held to: the slow copy's value of a reply of the `policy` "
+        "The target of a state's value: the slow copy's value of a reply of the `policy` "
         "as it is now (the paper's), of the stored one in the `data` (SARSA), the episode's own "
         "discounted `return`, or the `expectile` of the stored ones (IQL).", "policy")
     expectile: float = setting(
@@ -59,7 +59,7 @@ class CriticSteps:
         "Width of the heads; null: that of the model under them.", None, minimum=1)
     start: float = setting(
         "What all heads say before the first step. Far from the returns of the first policy, "
-        "the first steps would go into the offset alone.", 0.0)
+        "the first steps would go only into the offset.", 0.0)
     max_grad_norm: float = setting(
         "Norm to which the critic's own gradient is clipped; 0: not.", 1.0, minimum=0)
 
@@ -113,7 +113,7 @@ class RunEvaluation:
 
     split: str = setting("Name of the environment's split.")
     limit: int | None = setting(
-        "Take only the first so many tasks of the split; null: all.", None, minimum=1)
+        "Take only the first N tasks of the split; null: all.", None, minimum=1)
     every: int = setting("Iterations between two evaluations.", 10, minimum=1)
     attempts: int = setting("Episodes for each task.", 1, minimum=1)
     temperature: float = setting("0 is greedy.", 1.0, minimum=0)
@@ -131,7 +131,7 @@ class RunSettings:
         "Keep the policies after these iterations too, for stages of kind `checkpoint`.", (),
         schema={"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True})
     publish_state: bool = setting(
-        "Publish critic and optimisers too, so that another stage can go on from it (`start`); "
+        "Publish critic and optimisers too, so that another stage can continue from it (`start`); "
         "they take about three times what the models take.", True)
     micro_batch: int = setting(
         "Rows that go through a model at once.", 64, minimum=1, identity="placement")
@@ -152,7 +152,7 @@ class OnlineRlSettings(RunSettings, OnTasks):
     max_turns: int | None = setting(
         "Step limit of an episode; null: the environment's own.", None, minimum=1)
     on_invalid: Literal["observe", "fail"] = setting(
-        "A reply without an action: `observe` tells the agent and costs a step, `fail` ends the "
+        "A reply without an action: `observe` informs the agent and costs a step, `fail` ends the "
         "episode with the lowest reward.", "observe")
     on_overflow: Literal["error", "drop_oldest", "end"] = setting(
         "A prompt longer than the model's context: `error` fails the stage; `drop_oldest` "
@@ -167,7 +167,7 @@ class OnlineRlSettings(RunSettings, OnTasks):
         "state (ArCHer, section 3).", UtteranceCritic())
     actor: ActorSteps = setting("How the policy is trained in each iteration.", ActorSteps())
     evaluate: RunEvaluation | None = setting(
-        "Evaluate the policy within the run: before the first update, every so many iterations, "
+        "Evaluate the policy within the run: before the first update, every N iterations, "
         "and at the end.", None)
     concurrency: int = setting("Episodes in flight.", 64, minimum=1, identity="placement")
     environment_at: Literal["auto", "server"] = setting(
@@ -196,8 +196,8 @@ class OfflineRlSettings(RunSettings):
 
     rewards: Literal["sum", "terminal", "latest", "max"] = setting(
         "How rewards of turns make an episode's, as its environment has it: `sum` adds them, "
-        "`terminal` takes the last one for the whole, `latest` and `max` say how things stand, so "
-        "that a turn earns what it changes. Held against each episode's reward.", "sum")
+        "`terminal` takes the last one for the whole, `latest` and `max` are the state so far, so "
+        "that a turn earns what it changes. Compared with each episode's reward.", "sum")
     decode: Decoding = setting("How replies are sampled.", Decoding(temperature=1.0, max_tokens=32))
     iterations: int = setting(
         "Rounds of learning: all steps of the critic, then all of the policy.", minimum=1)
@@ -243,7 +243,7 @@ _ENCODER = Role(
 REINFORCEMENT_KINDS: tuple[Kind, ...] = (
     Kind(
         name="online_rl",
-        doc="Let a policy act and learn in turns, in one job that goes on where it was cut off "
+        doc="Let a policy act and learn in turns, in one job that continues where it was cut off "
         "(ArCHer and its rivals).",
         example="{kind: online_rl, model: sft, environment: world, split: train, "
         "iterations: 50, episodes: 32}",
@@ -254,7 +254,7 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
             Role(
                 name="start",
                 accepts=(POLICY_RUN,),
-                doc="A run that this one goes on from as if it had been longer; `model` is "
+                doc="A run that this one continues from as if it had been longer; `model` is "
                 "still what that one began with.",
                 optional=True,
             ),

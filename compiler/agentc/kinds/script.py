@@ -53,7 +53,7 @@ _KEPT = (
 NAMED_INPUT = Role(
     name="inputs",
     accepts=tuple(each for each in ARTIFACT_TYPES if each not in _KEPT),
-    doc="What the script reads: stages by names of your own.",
+    doc="What the script reads: stages, by names that you choose.",
     many=True,
     optional=True,
 )
@@ -73,7 +73,7 @@ class ScriptSettings:
         "A Python file, relative to the spec. It is given the path of a JSON file that says "
         "where its inputs and its output are (docs/scripts.md).", None)
     command: tuple[str, ...] = setting(
-        "In place of `run`, the words of a command. Files of yours that it names belong into "
+        "In place of `run`, the words of a command. List your files that it names in "
         "`sources`; AGENTC_STAGE holds the path of the JSON file.", (),
         schema={"type": "array", "items": {"type": "string"}, "minItems": 1})
     sources: tuple[str, ...] = setting(
@@ -92,7 +92,7 @@ class ScriptSettings:
     network: bool = setting("Whether it may use the network.", False)
     range: tuple[float, ...] = setting(
         "The lowest and the highest score that a task can get (`metrics`); intervals and claims "
-        "rest on it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
+        "depend on it, and a score outside of it fails the stage.", (0.0, 1.0), schema=RANGE)
     confidence: float = setting("Confidence of the intervals of `metrics`.", 0.95, above=0, below=1)
     seed: int = setting("A seed that the program receives.", 0, seed=True)
 # fmt: on
@@ -101,7 +101,7 @@ class ScriptSettings:
 SCRIPT_KINDS: tuple[Kind, ...] = (
     Kind(
         name="script",
-        doc="A Python file, or a command, of your own: it reads what stages made and makes rows, a "
+        doc="A custom Python file or command: it reads what stages made and makes rows, a "
         "model, metrics, or files of its own.",
         example="{kind: script, run: filter.py, inputs: {rows: rollout}, output: trajectories}",
         produces=FOLDER,

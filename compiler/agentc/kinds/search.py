@@ -78,7 +78,7 @@ class SearchedTrees(TreeGrowth, OnTasks):
     decode: CandidateDecode = setting("How candidate replies are sampled.", CandidateDecode())
     prompt_seed: int = setting(
         "Base of the environment's prompt seeds.", 0, seed=True, only_if=without_input(
-            "prefixes", because="a tree takes the prompt of the trajectory that it goes on from"))
+            "prefixes", because="a tree takes the prompt of the trajectory that it continues from"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class JudgeQuestions:
         '`published` takes any text that holds "good" or "uncertain" for a pass.', "strict")
     once_per: Literal["path", "pair"] = setting(
         "Ask once about an action of a tree and let all pairs with that beginning share the "
-        "answer (`path`), or anew for every `pair`, as published.", "path")
+        "answer (`path`), or again for every `pair`, as published.", "path")
     instruction: str | None = setting(
         "Replaces the question's opening; null: the built-in one.", None, blank=True)
 
@@ -183,17 +183,17 @@ class RevisionRows:
         schema={"type": "array", "items": {"type": "string", "enum": [*PARTS]}, "minItems": 1,
                 "uniqueItems": True})
     dedup_revision: bool = setting(
-        "Leave out revisions that differ from an earlier one in the thought of their signal "
-        "alone: pairs whose bad parts are the same up to the mistake.", False, only_if=_SPLICED)
+        "Leave out revisions that differ from an earlier one only in the thought of their "
+        "signal: pairs whose bad parts are the same up to the mistake.", False, only_if=_SPLICED)
     dedup_good: bool = setting(
         "Leave out good trajectories with the same replies.", True, only_if=_WHOLE)
     max_pairs_per_tree: int | None = setting(
-        "Draw at most so many pairs of a tree; null: all.", None, minimum=1, only_if=_SPLICED)
+        "Draw at most N pairs of a tree; null: all.", None, minimum=1, only_if=_SPLICED)
     max_revision: int | None = setting(
-        "Draw at most so many revision (or direct) rows; null: all.", None, minimum=1,
+        "Draw at most N revision (or direct) rows; null: all.", None, minimum=1,
         only_if=_SPLICED)
     max_good: int | None = setting(
-        "Draw at most so many good (or optimal) rows; null: all.", None, minimum=1,
+        "Draw at most N good (or optimal) rows; null: all.", None, minimum=1,
         only_if=_WHOLE)
     verify: Literal["off", "mark", "drop"] = setting(
         "Replay the spliced actions: `off`, `mark` rows whose good part cannot be replayed to "
@@ -214,7 +214,7 @@ class RewardBars:
         "Whether the reward must be `above` alpha or may be `at_least` alpha.", "above",
         only_if=_WITH_ALPHA)
     beta: float = setting(
-        "What tells bad from good; see beta_is.", 0.2, minimum=0, only_if=_PAIRED)
+        "What separates bad from good; see beta_is.", 0.2, minimum=0, only_if=_PAIRED)
     beta_is: Literal["gap", "ceiling"] = setting(
         "`gap`: good exceeds bad by more than beta (the code and the text); `ceiling`: bad is "
         "below beta (equation 4).", "gap", only_if=_PAIRED)
@@ -250,13 +250,13 @@ class DrawnTurns:
     candidates: int = setting("Replies for each turn.", 16, minimum=1)
     fraction: float = setting("Share of the trajectories that is taken.", 1.0, above=0, maximum=1)
     limit: int | None = setting(
-        "Take at most so many trajectories; null: all of the fraction.", None, minimum=1)
+        "Take at most N trajectories; null: all of the fraction.", None, minimum=1)
     take: Literal["hash", "published"] = setting(
         "Which trajectories a part of them is: `hash` draws by a hash of each, so that all "
         "tasks and attempts may come; `published` takes the first, the first attempts of all "
         "tasks before the second ones.", "hash")
     turns: int | None = setting(
-        "Only the first so many turns of a trajectory; null: all. Turns that an episode took "
+        "Only the first N turns of a trajectory; null: all. Turns that an episode took "
         "over from another (`prefixes`) are never taken.", None, minimum=1)
     on_overflow: Literal["drop", "error"] = setting(
         "A turn whose prompt is longer than the server's context: `drop` leaves it without "

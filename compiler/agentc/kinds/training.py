@@ -121,7 +121,7 @@ class RowChoice:
         "trajectories, rounded down, with the largest rewards; of equal ones the earlier "
         "(filtered behaviour cloning). null: keep all.", None, above=0, maximum=1, later=True)
     best_per_task: int | None = setting(
-        "Of each task (by its id, over all data inputs), keep so many trajectories with the "
+        "Of each task (by its id, over all data inputs), keep N trajectories with the "
         "largest rewards; of equal ones the earlier. null: keep all.", None, minimum=1, later=True)
 
 
@@ -184,7 +184,7 @@ class CriticScore:
         "`binary_cross_entropy` compares no scores.", None, above=0)
     objective: Literal["bradley_terry", "binary_cross_entropy"] = setting(
         "`bradley_terry`: the better trajectory of a pair is to have the larger score; "
-        "`binary_cross_entropy`: the score of each turn is to tell the reward of its episode, "
+        "`binary_cross_entropy`: the score of each turn predicts the reward of its episode, "
         "from 0 to 1 (SWEET-RL, figure 3a, `Value Function`; value_head).", "bradley_terry")
     parameterisation: Literal["log_ratio", "value_head"] = setting(
         "What a score is: `log_ratio`, of log-probabilities under the critic and under its "
@@ -195,7 +195,7 @@ class CriticScore:
         "of the mean over a turn's tokens (equations 2 and 3); `trajectory`, the mean over all "
         "tokens (the released code); `none`, the sum.", "turn", only_if=_LOG_RATIO)
     reference_sees: Literal["privileged", "history"] = setting(
-        "Whether the reference, too, reads the hidden text, or the history alone.", "privileged",
+        "Whether the reference, too, reads the hidden text, or only the history.", "privileged",
         only_if=(_LOG_RATIO, only_with_input(
             "privileged", because="there is no `privileged` input that it could read")))
     template: str = setting(

@@ -79,7 +79,7 @@ def render_lock(document: LockDocument) -> str:
     """The text of a lock file."""
     lines = [
         f"# Lock of {document.spec}, written by `agentc lock`; keep it beside the spec.",
-        "# It names everything outside of the spec that results rest on. A command with --locked",
+        "# It names everything outside of the spec that results depend on. A command with --locked",
         "# refuses to work when anything of it has changed; without, it warns.",
         f"lock: {LOCK_VERSION}",
         f"spec: {_written(document.spec)}",
@@ -112,7 +112,7 @@ def read_lock(path: Path, sink: Sink) -> LockDocument | None:
             "AGC741",
             f"the lock {source.name} cannot be used: {first.message}",
             first.span,
-            fix=f"write it anew: agentc lock {path.with_suffix('.yaml').name}",
+            fix=f"write it again: agentc lock {path.with_suffix('.yaml').name}",
         )
     return document
 

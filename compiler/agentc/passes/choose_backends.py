@@ -115,7 +115,7 @@ def _reason(best: LoweringTrial, default: str | None) -> str:
     if not best.honours_all:
         return "no backend honours everything that the stage sets; this one comes nearest"
     if best.backend.id == default:
-        return "the default of its kind, and it honours everything that the stage sets"
+        return "default for this kind; supports all settings used"
     return "it honours everything that the stage sets"
 
 
@@ -131,4 +131,4 @@ def _why_not(attempt: LoweringTrial) -> str:
     ]
     if ignored:
         reasons.append(f"it would ignore {listed(ignored)}")
-    return "; ".join(reasons) or "it could do the work too, but is not the default"
+    return "; ".join(reasons) or "also supported"

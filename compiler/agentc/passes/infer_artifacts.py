@@ -130,7 +130,7 @@ def _gathers(stage: Stage) -> bool:
 def _with_judge(module: Module) -> Module:
     """The judge reads each evaluation that a claim is about, once."""
     others = {name: stage for name, stage in module.stages.items() if stage.kind != JUDGE_KIND}
-    judge = _last(JUDGE_KIND, "claims", "What the paper says, held against the results.", module)
+    judge = _last(JUDGE_KIND, "claims", "What the paper says, compared with the results.", module)
     measured = dict.fromkeys(name for claim in module.claims for name in claim.stages)
     judge = judge.with_inputs({"of": tuple(name for name in measured if name in others)})
     return replace(module, stages={**others, judge.id: judge})

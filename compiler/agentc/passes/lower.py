@@ -99,7 +99,7 @@ def _report_outside(
         "AGC123",
         f"`{name}` names a place outside of the spec's folder: {outside.place}",
         entry.origin.span if outside.setting is None else stage_span(entry, outside.setting),
-        notes=("a spec of somebody else could otherwise read any file of yours",),
+        notes=("a spec of another user could otherwise read any of your files",),
         fix=f"if this spec may read it: `--allow-path {Path(outside.place).parent}`, "
         f"or put the directory into {VARIABLE}",
         steps=entry.origin.steps,
@@ -127,7 +127,7 @@ def _report_locks(
                     code,
                     f"the lock of software environment `{software.name}` {wrong}",
                     notes=(f"`{stage.id}` needs it, for the backend `{draft.backend}`",),
-                    fix="its backend's authors have to mend it",
+                    fix="its backend's authors have to fix it",
                 )
 
 

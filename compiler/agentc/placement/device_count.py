@@ -73,7 +73,7 @@ def devices_lacking(
         if own * copies + beside <= len(there) or not own + beside:
             continue
         asked = counted(own, "GPU", "GPUs") + (f" for each of {copies} copies" * (copies > 1))
-        said = f"{each.label} asks for {asked} ({each.placed['gpus'].source})"
+        said = f"{each.label} requests {asked} ({each.placed['gpus'].source})"
         if beside:
             names = ", ".join(one.label for one in used)
             said += f" beside {names} with {beside}"
@@ -95,7 +95,7 @@ def devices_too_few(settled: Sequence[ResolvedRequest]) -> Iterator[DeviceShortf
             divide([str(number) for number in range(gpus)], own)
         except TooFewDevicesError as error:
             yield DeviceShortfall(
-                message=f"{each.label} asks for {counted(gpus, 'GPU', 'GPUs')}"
+                message=f"{each.label} requests {counted(gpus, 'GPU', 'GPUs')}"
                 f" ({each.placed['gpus'].source}): {error}",
                 fix="raise placement.gpus (it changes no key)",
                 stages=_stages(each),
@@ -129,8 +129,8 @@ def _unasked(settled: Sequence[ResolvedRequest], environ: Mapping[str, str]) -> 
     if not there:
         return ""
     return (
-        f"this machine has {counted(there, 'GPU', 'GPUs')}, and no job asks for one: all work on "
-        "the processor. `placement: {gpus: 1}` of a stage asks (it changes no key)"
+        f"this machine has {counted(there, 'GPU', 'GPUs')}, and no job requests one: all work on "
+        "the CPU. `placement: {gpus: 1}` of a stage requests one (it changes no key)"
     )
 
 

@@ -29,7 +29,7 @@ NAMES = (
     *("gpus", "gpu_type", "cpus", "mem_mb", "minutes", "retries"),
 )
 """What is settled, in the order in which people read it."""
-NO_GPU = "nobody asks for one"
+NO_GPU = "nobody requests one"
 NEEDED = "what its model needs"
 BUSY = "what its processes keep busy"
 UNSAID = (OWN_DEFAULT, NO_GPU, BUSY)

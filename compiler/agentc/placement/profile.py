@@ -95,7 +95,7 @@ def require_executor(profile: Profile) -> None:
     if importlib.util.find_spec(package.replace("-", "_")) is None:
         how = install_command("slurm") if executor == SLURM else f"pip install {package}"
         raise ProfileError(
-            f"the profile {profile.file} asks for `executor: {executor}`, and {package} is not"
+            f"the profile {profile.file} requests `executor: {executor}`, and {package} is not"
             f" installed beside agentc; `{how}`"
         )
     if executor != SLURM:

@@ -106,7 +106,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     causes = _grouped(_following(comparison))
     for cause, names in list(causes.items())[:_MOST_BLOCKS]:
         yield f"{some(names)} {'follows' if len(names) == 1 else 'follow'} from {cause}"
-    yield from _rest(causes, "differ because of others")
+    yield from _rest(causes, "differ because of other jobs")
     if comparison.without_effect:
         yield "without effect on results:"
     for text, names in _grouped((c.text(), n) for n, c in comparison.without_effect).items():

@@ -296,7 +296,7 @@ def _details(job: Mapping[str, Any]) -> Iterator[str]:
         shared = f", {lease['server']}" if lease.get("server") else ""
         yield f"{lease['role']}{where}: {lease['backend']}{shared}"
     asked = job["resources"]
-    yield f"asks for {asked['cpus']} cpus" + (f", {asked['gpus']} gpus" if asked["gpus"] else "")
+    yield f"requests {asked['cpus']} cpus" + (f", {asked['gpus']} gpus" if asked["gpus"] else "")
     yield f"key {job['key']}"
 
 

@@ -21,7 +21,7 @@ def verify_plan(plan: Plan) -> list[str]:
         if job.id in known:
             faults.append(f"two jobs are called {job.id}")
         faults += [
-            f"{job.id} reads {parent}, which does not stand before it"
+            f"{job.id} reads {parent}, which does not be before it"
             for parent in job.parents()
             if parent not in known
         ]

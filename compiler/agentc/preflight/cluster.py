@@ -147,7 +147,7 @@ def _in_partition(job: ResolvedRequest, partition: Partition) -> Iterator[Prefli
         yield problem(
             "partition",
             f"the partition `{name}` is {partition.state}: jobs wait there or are refused",
-            "choose another, or ask whoever runs the cluster",
+            "choose another, or ask those who run the cluster",
         )
     yield from _time(job, "the partition", name, partition.max_minutes)
     if job.placed["minutes"].value is None and partition.max_minutes is not None:
@@ -286,8 +286,8 @@ def _time(
             "time",
             f"{minutes} min ({job.placed['minutes'].source}), and {owner} `{name}` ends jobs "
             f"after {most}",
-            f"lower {where_said(job, 'minutes')}: a training that is cut off goes on from its last "
-            "checkpoint; or choose another partition or qos",
+            f"lower {where_said(job, 'minutes')}: a training that is cut off continues from its "
+            "last checkpoint; or choose another partition or qos",
         )
 
 

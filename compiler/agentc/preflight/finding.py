@@ -62,7 +62,7 @@ _ORDER = {"problem": 0, "warning": 1, "unknown": 2, "ok": 3}
 def findings_text(found: Sequence[PreflightFinding], seconds: float, *, asked: bool) -> str:
     """What this machine tells, then what others answered, the worst first."""
     lines = []
-    for online, title in ((False, "on this machine:"), (True, "asked of others:")):
+    for online, title in ((False, "on this machine:"), (True, "remote checks:")):
         part = [each for each in found if each.online is online]
         if not part:
             continue

@@ -124,7 +124,7 @@ def check_sandbox(wanted: str = "auto", elsewhere: bool = False) -> PreflightFin
         return PreflightFinding(
             check="sandbox",
             verdict="unknown",
-            message="whether the nodes can box code that models write is known there alone",
+            message="whether the nodes can box code that models write is known only there",
             fix="bubblewrap on every node, or a kernel with Landlock",
         )
     tried: list[BoxProbe] = []
@@ -163,7 +163,7 @@ def check_browser(stages: Sequence[str] = (), elsewhere: bool = False) -> Prefli
         return PreflightFinding(
             check="browser",
             verdict="unknown",
-            message="whether the nodes can render pages that models write is known there alone",
+            message="whether the nodes can render pages that models write is known only there",
             fix="bubblewrap, Chromium and fonts on every node",
             about=tuple(stages),
         )

@@ -40,7 +40,7 @@ def check_disk(layout: StoreLayout, expected: Summary | None) -> Iterator[Prefli
             check="store",
             verdict="problem",
             message=f"{place} cannot be written by {os.environ.get('USER') or 'this user'}",
-            fix="give --store or AGENTC_STORE a folder of yours",
+            fix="give --store or AGENTC_STORE a folder that you may write",
         )
         return
     if expected is None:
@@ -69,8 +69,8 @@ def check_disk(layout: StoreLayout, expected: Summary | None) -> Iterator[Prefli
         yield PreflightFinding(
             check="disk",
             verdict="warning",
-            message=f"{place} has room for {status.f_favail} more files; a software environment "
-            "alone has tens of thousands",
+            message=f"{place} has room for {status.f_favail} more files; one software environment "
+            "has tens of thousands",
             fix=fix,
         )
 
@@ -102,8 +102,8 @@ def check_programs(profile: Profile | None) -> Iterator[PreflightFinding]:
                 check="snakemake",
                 verdict="warning",
                 message=f"the profile submits arrays ({_ARRAYS}): SLURM gives every job of an array"
-                " what the first one asks for",
-                fix="name the kinds whose jobs all ask for the same time, memory and GPUs alone",
+                " what the first one requests",
+                fix="name only kinds whose jobs all request the same time, memory and GPUs",
             )
         try:
             require_executor(profile)

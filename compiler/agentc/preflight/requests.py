@@ -46,7 +46,7 @@ def check_minutes(
             f"({shown_time(seconds.low)} to {shown_time(seconds.high)}; {longest.basis}), and gets "
             f"{minutes} min ({each.placed['minutes'].source})",
             about=(longest.stage,),
-            fix="a job that is cut off goes on from what it saved, as often as `retries` allows; "
+            fix="a job that is cut off continues from what it saved, as often as `retries` allows; "
             f"to spare that set `placement: {{minutes: {wanted}}}` (it changes no key)",
         )
 
@@ -129,7 +129,7 @@ def _main(
             check="memory",
             verdict="problem",
             message=f"{int(machine[0])} MiB here ({machine[1]}), and the keys and values of the "
-            f"model of {stage} alone take {fixed} MiB",
+            f"model of {stage} by themselves take {fixed} MiB",
             about=_stages(jobs),
             fix="lower the server's setting for them (`cpu_kv_cache_gb` of `backend: vllm`, "
             "`max_model_len`), or run it where there is more memory",

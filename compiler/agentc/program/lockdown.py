@@ -30,7 +30,7 @@ def lock_down(orders: Dict[str, Any]) -> int:
     if orders["parent"] is not None:
         _check(library.prctl(_SET_DEATH_SIGNAL, _SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
         if os.getppid() != orders["parent"]:
-            raise OSError("whoever started it is gone")
+            raise OSError("anyone who started it is gone")
     # Its files in /proc are root's then, descriptors and memory too, and nothing traces it. What it
     # forks inherits that.
     _check(library.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")

@@ -274,7 +274,7 @@ def refusing_network() -> Callable[[], None]:
     """What a child calls before it starts its program: from then on sockets are those of this
     machine's own processes alone (AF_UNIX). Raises NoNetworkError where that cannot be had."""
     if not sys.platform.startswith("linux"):
-        raise NoNetworkError("system calls are filtered on Linux alone")
+        raise NoNetworkError("system calls are filtered only on Linux")
     try:
         program = local_sockets_program()
     except UnknownMachineError as error:

@@ -27,11 +27,11 @@ from agentc.lock.references import OutsideReferences
 
 @dataclass(frozen=True, slots=True)
 class Circumstance:
-    """`when` ends a sentence that begins with "This fails"; `mend` is a sentence. `alter` gives
+    """`when` ends a sentence that begins with "This fails"; `remedy` is a sentence. `alter` gives
     the backends that are installed, `prepare` adds files to a copy of the example's folder."""
 
     when: str = ""
-    mend: str = ""
+    remedy: str = ""
     alter: Callable[[BackendTable], BackendTable] | None = None
     prepare: Callable[[Path, BackendTable], None] | None = None
 
@@ -119,7 +119,7 @@ def _lock_of_an_older_backend(folder: Path, table: BackendTable) -> None:
 
 
 def _lock_from_before_an_edit(folder: Path, table: BackendTable) -> None:
-    lock = _lock_of(folder / "mended.yaml", table)
+    lock = _lock_of(folder / "fixed.yaml", table)
     # A made-up key stays the same in the page when versions of backends change.
     other = re.sub(r"\"(\w+)/[0-9a-f]{32}\"", lambda m: f'"{m[1]}/{"0123456789abcdef" * 2}"', lock)
     (folder / "failing.lock").write_text(other, encoding="utf-8")
@@ -146,7 +146,7 @@ CIRCUMSTANCES: Mapping[str, Circumstance] = {
     ),
     "AGC609": Circumstance(
         "where a distribution `acme-agents` is installed, but not all that it needs",
-        "Mend the distribution (here: install what it imports), or uninstall it.",
+        "Fix the distribution (here: install what it imports), or uninstall it.",
         _broken_distribution,
     ),
     "AGC671": Circumstance(
@@ -159,7 +159,7 @@ CIRCUMSTANCES: Mapping[str, Circumstance] = {
         "Write it with `agentc lock failing.yaml`, and keep it beside the spec.",
     ),
     "AGC741": Circumstance(
-        mend="Write it anew with `agentc lock failing.yaml`, or take it from version control.",
+        remedy="Write it again with `agentc lock failing.yaml`, or take it from version control.",
     ),
     "AGC742": Circumstance(
         "where `failing.lock` was written with an older version of `expert.planner`",

@@ -47,7 +47,7 @@ _INTRODUCTION = (
     "Each rule says what has to hold, and of which kinds of stages. "
     "Rules about models (contexts, heads, layers) speak where the spec makes the model itself "
     "(`backend: scratch`), since only then are these known. "
-    "`agentc explain CODE` tells more."
+    "`agentc explain CODE` says more."
 )
 
 

@@ -41,13 +41,13 @@ class CheckedSpec:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """`when` says what has to be so for the first to fail, "" mostly; `mend` says what to do where
-    that is not in the spec (then `mended` is None). `beside` are files that the specs use."""
+    """`when` says what has to be so for the first to fail, "" mostly; `remedy` what to do where
+    that is not in the spec (then `fixed` is None). `beside` are files that the specs use."""
 
     failing: CheckedSpec
-    mended: CheckedSpec | None
+    fixed: CheckedSpec | None
     when: str = ""
-    mend: str = ""
+    remedy: str = ""
     beside: Mapping[str, str] | None = None
 
 
@@ -64,16 +64,16 @@ def read_example(code: Code, table: BackendTable, *, colour: bool = False) -> Ex
         shutil.copytree(folder, copy) if folder.is_dir() else copy.mkdir()
         if about.prepare is not None:
             about.prepare(copy, altered)
-        mended = copy / "mended.yaml"
+        fixed = copy / "fixed.yaml"
         return Example(
             failing=_checked(copy / "failing.yaml", altered, colour),
-            mended=_checked(mended, altered, colour) if mended.is_file() else None,
+            fixed=_checked(fixed, altered, colour) if fixed.is_file() else None,
             when=about.when,
-            mend=about.mend,
+            remedy=about.remedy,
             beside={
                 path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
                 for path in sorted(folder.rglob("*"))
-                if path.is_file() and path.name not in ("failing.yaml", "mended.yaml")
+                if path.is_file() and path.name not in ("failing.yaml", "fixed.yaml")
             },
         )
 
@@ -164,7 +164,7 @@ def _sections(example: Example) -> Iterator[tuple[str, str, CheckedSpec | None]]
     """Heading, prose and spec of each section."""
     when = f"This fails {example.when}." if example.when else ""
     yield "A spec that fails", when, example.failing
-    yield "Fixed", example.mend, example.mended
+    yield "Fixed", example.remedy, example.fixed
 
 
 def _nothing(spec: CheckedSpec) -> str:

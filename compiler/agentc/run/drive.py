@@ -157,7 +157,7 @@ class _Submission:
         self.refusals_of_limits = 1 if taken else self.refusals_of_limits + 1
         self.options = replace(self.options, at_most=_fewer(self.options, len(taken)))
         self.view.print_line(
-            f"SLURM takes no more jobs of yours now ({limit}): waiting for a place, "
+            f"SLURM takes no more of your jobs now ({limit}): waiting for a place, "
             f"and then submitting {self.options.at_most} at a time; Ctrl-C ends this"
         )
         pause = min(_LONGEST_PAUSE_S, _PAUSE_S * 2 ** min(self.refusals_of_limits, 6))
@@ -217,7 +217,7 @@ def _drive_once(
             _await_the_others(options, observer, view)
             driver.abandon()
     except BaseException:
-        view.print_line("stopping the jobs at work")
+        view.print_line("stopping the running jobs")
         with ignore_signals():
             driver.stop()
             _release(work, driver, view)
@@ -350,7 +350,7 @@ def _await_slurm(
             view.print_line(f"waiting for {counted(left, 'job')} in the queue")
             reported = True
         _pass_time(_QUEUE_S, observer, view)
-    view.print_line("SLURM answers: going on")
+    view.print_line("SLURM answers: continuing")
 
 
 def _take_back(tokens: Sequence[str], known: Collection[str], view: RunView) -> int | None:
@@ -364,7 +364,7 @@ def _take_back(tokens: Sequence[str], known: Collection[str], view: RunView) -> 
         if lost:
             numbers = ", ".join(job.id for job in lost)
             view.print_line(
-                f"SLURM took job {numbers} and did not say so: cancelled, submitted anew"
+                f"SLURM took job {numbers} and did not say so: cancelled, submitted again"
             )
             slurm_queue.cancel(lost)
         return len(left)

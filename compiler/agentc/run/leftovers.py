@@ -82,7 +82,7 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work, *, takes_over: bool = F
                 numbers += [job.id for job in left]
             cancelled += len(unneeded)
         except QueueError as error:
-            messages.append(f"cannot tell what a killed run left in the queue: {error}")
+            messages.append(f"cannot determine what a killed run left in the queue: {error}")
     if cancelled:
         messages.append(
             f"cancelled {counted(cancelled, 'job')} that a killed run had left in the queue"
@@ -141,7 +141,7 @@ def clear_queue(runs: Iterable[ActiveRun], *, patient: bool = True) -> str:
         for uid, tokens in by_user.items():
             left += slurm_queue.clear(tokens, _CLEAR_S, patient=patient, uid=uid)
     except QueueError as error:
-        return f"cannot tell whether jobs are left in the queue ({error}); see `squeue --me`"
+        return f"cannot determine whether jobs are left in the queue ({error}); see `squeue --me`"
     if left:
         numbers = ", ".join(job.id for job in left)
         return f"SLURM jobs {numbers} were cancelled and have not ended after {_CLEAR_S:.0f} s"

@@ -143,7 +143,10 @@ def _run(
         code = explained
     except StoppedError as stop:
         code = 128 + stop.number
-        print("interrupted; finished work is kept, run again to go on", file=sys.stderr)
+        print(
+            "interrupted; finished results are kept, run the same command to resume",
+            file=sys.stderr,
+        )
     except (SoftwareEnvironmentError, DriverMissingError) as error:
         code = EXIT_FAILED
         print(f"agentc: {error}", file=sys.stderr)

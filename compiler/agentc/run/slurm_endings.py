@@ -74,7 +74,7 @@ _REMEDIES = {
     "PREEMPTED": "a job of higher priority took its place; `slurm-requeue: true` in the profile"
     " lets SLURM start it again",
     "CANCELLED": "somebody cancelled it (`scancel`, or an administrator); another `agentc run`"
-    " goes on from what it has saved",
+    " continues from what it has saved",
     FORGOTTEN: "its controller may have been killed before it had saved that",
     "VANISHED": "SLURM knows nothing of it any more, and it published nothing",
 }
@@ -344,7 +344,7 @@ class Resubmissions:
             if unit in self._there:
                 return False, message
             self._there.add(unit)
-            return True, f"{message}; what it was to make is in the store already: going on"
+            return True, f"{message}; what it was to make is in the store already: continuing"
         got_on = self._got_on(ending)
         retries = retries_of([self._jobs[name] for name in ids_of(ending, self._work)])
         if self._submitted[unit] >= retries:
@@ -356,7 +356,7 @@ class Resubmissions:
             )
         self._submitted[unit] += 1
         count = f"{self._submitted[unit] + 1} of at most {retries + 1}"
-        return True, f"{message}; submitting it again, to go on where it was cut off ({count})"
+        return True, f"{message}; submitting it again, to continue where it was cut off ({count})"
 
     def _got_on(self, ending: Ending) -> bool:
         """Whether it got further than at its last ending; the first one is always worth another."""
@@ -370,11 +370,11 @@ def _bound(retries: int) -> str:
     if retries == 0:
         return (
             "it is not submitted again, for `placement:` says `retries: 0`. Another `agentc run` "
-            "goes on where it was cut off"
+            "continues where it was cut off"
         )
     times = "once" if retries == 1 else f"{retries} times"
     return (
         f"it was submitted again {times}, and no more are allowed. Give it longer (`placement: "
-        "{minutes: ...}`) or more of them (`retries`); another `agentc run` goes on where it was "
+        "{minutes: ...}`) or more of them (`retries`); another `agentc run` continues where it was "
         "cut off"
     )

@@ -18,7 +18,7 @@ from agentc.text import and_more, counted, duration
 _NEVER = (
     (
         r"PartitionTimeLimit",
-        "its partition ends jobs sooner than it asks for; lower `placement: {minutes: ...}` of the"
+        "its partition ends jobs sooner than it requests; lower `placement: {minutes: ...}` of the"
         " stage, or `runtime` in the profile, or name another partition",
     ),
     (
@@ -29,7 +29,7 @@ _NEVER = (
     (
         r"PartitionDown|PartitionInactive",
         "its partition takes no jobs now; name another one (`slurm_partition` in the profile), or"
-        " ask whoever runs the cluster",
+        " ask those who run the cluster",
     ),
     (
         r"AccountNotAllowed|InvalidAccount|Job's account not permitted.*|"
@@ -43,7 +43,7 @@ _NEVER = (
     ),
     (
         r"BadConstraints",
-        "no node has all that it asks for; change `constraint`, GPUs or memory in its `placement:`"
+        "no node has all that it requests; change `constraint`, GPUs or memory in its `placement:`"
         " or in the profile",
     ),
     (r"DependencyNeverSatisfied", "a job that it depends on has failed"),
@@ -51,7 +51,7 @@ _NEVER = (
     (
         r"\w*(?:PerJob|PerNode)(?:Limit)?|\w*MinCpuNotSatisfied|QOSMin\w+|MaxMemPerLimit|"
         r"(?:Association|QOS)TimeLimit|\w*MaxWall\w*",
-        "it asks for more, or less, than its account or qos allows one job; change its"
+        "it requests more, or less, than its account or qos allows one job; change its"
         " `placement:`, or the profile",
     ),
 )

@@ -171,7 +171,7 @@ class QueueWatch:
         try:
             states = answer.result()
         except slurm_queue.QueueError as error:
-            news = [] if self._away else [f"{error}; jobs at work go on, and this run waits"]
+            news = [] if self._away else [f"{error}; running jobs continue, and this run waits"]
             self._away = True
             self._schedule()
             return "wait", news
@@ -287,12 +287,14 @@ class QueueWatch:
         if tally.lost and overdue and unnoticed and ended:
             # Once more would submit what is lost, too: that is for people to decide.
             return "failed", [
-                "its other jobs are done and Snakemake is not told; run again to go on"
+                "its other jobs are done and Snakemake was not notified; run again to continue"
             ]
         if tally.lost and (not self._keep_going or (ended and not unnoticed)):
             return "failed", []
         if overdue and unnoticed and ended and not tally.lost:
-            return "again", ["its jobs are done and Snakemake is not told; starting it once more"]
+            return "again", [
+                "its jobs are done and Snakemake was not notified; starting it once more"
+            ]
         return "wait", []
 
     def _report(self, ending: Ending) -> str:
@@ -310,7 +312,7 @@ class QueueWatch:
 
     def _held_words(self, job: Ending, reason: str) -> str:
         which = f"job {job.number} ({', '.join(ids_of(job, self._work))})"
-        ways = f"`scontrol release {job.number}` lets it go on, `scancel {job.number}` ends it"
+        ways = f"`scontrol release {job.number}` lets it continue, `scancel {job.number}` ends it"
         return f"SLURM holds {which} back: {reason}; {ways}"
 
     def _is_forgotten(self, number: str, log: Path | None) -> bool:

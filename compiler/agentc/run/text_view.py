@@ -79,7 +79,7 @@ def sentence(seen: JobSnapshot) -> str:
     if seen.stopped and seen.ending is not None:
         return f"stopped: {seen.ending.sentence}"
     if seen.stopped:
-        return f"stopped{seen.message.removeprefix(STOPPED)}; `agentc run` goes on"
+        return f"stopped{seen.message.removeprefix(STOPPED)}; `agentc run` continues"
     if seen.state in ("failed", "killed"):
         return f"{words}: {seen.message.splitlines()[0]}" if seen.message else words
     if seen.queue is not None and (seen.state in ("queued", "waiting") or _suspended(seen.queue)):

@@ -161,7 +161,7 @@ class JobRun:
         stopped = stopped_early(self.staging.progress())
         if stopped is not None:
             # Whatever its status: launchers of several processes have one of their own.
-            self.fail(stopped + "\nRun again to go on from there", out_of_time=True)
+            self.fail(stopped + "\nRun again to continue from there", out_of_time=True)
             return
         if child.status == TRY_AGAIN and self._tries <= len(RETRY_DELAYS_S):
             delay = RETRY_DELAYS_S[self._tries - 1]

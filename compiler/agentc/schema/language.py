@@ -70,7 +70,7 @@ MODEL_TEXT = (
 )
 
 USE_KEYS: dict[str, str] = {
-    "use": "A template: `dpo` of those that ship with agentc, or `./mine.yaml` beside the spec.",
+    "use": "A template: `dpo` of the bundled ones, or `./mine.yaml` beside the spec.",
     "with": "Values of the template's parameters.",
     "append": "Items that go behind the template's lists; other keys replace or merge.",
 }
@@ -91,7 +91,7 @@ TEMPLATE_KEYS: dict[str, str] = {
     "template": "What the body is: a stage, a whole spec, an environment, ...",
     "doc": "What the template is for.",
     "params": "Typed parameters, for `with:` to set and `{{ name }}` to use.",
-    "body": "What stands in the place of `use`.",
+    "body": "What is in the place of `use`.",
 }
 TEMPLATES: dict[str, str] = {
     "spec": "",
@@ -126,7 +126,7 @@ PARAM_FIELDS: tuple[Field, ...] = (
 
 MESSAGE_FIELDS: tuple[Field, ...] = (
     choice("role", "Who speaks.", ("user", "assistant"), REQUIRED),
-    string("content", "What is said.", REQUIRED, blank=True),
+    string("content", "The text of the message.", REQUIRED, blank=True),
 )
 
 PROMPT_FIELDS: tuple[Field, ...] = (
@@ -153,7 +153,7 @@ PROMPT_FIELDS: tuple[Field, ...] = (
     ),
     string(
         "observation_prefix",
-        "What stands before each observation that answers an action, its last space or line break "
+        "What is before each observation that answers an action, its last space or line break "
         "included; empty: nothing.",
         OBSERVATION_PREFIX,
         blank=True,
@@ -169,8 +169,8 @@ PROMPT_FIELDS: tuple[Field, ...] = (
     ),
     choice(
         "memory",
-        "What the agent is shown at each turn: `all` of the conversation, or the `last` "
-        "observation alone, in the place of the task behind the instruction and its "
+        "What the agent is shown at each turn: `all` of the conversation, or only the "
+        "`last` observation, in the place of the task behind the instruction and its "
         "acknowledgement. For tasks whose observations say all there is to know.",
         ("all", "last"),
         "all",
@@ -324,7 +324,7 @@ SEARCH_FIELDS: tuple[Field, ...] = (
     choice("sampler", "`tpe` learns from the trials before, `random` does not.",
            ("tpe", "random"), "tpe", identity="metadata"),
     choice("pruner", "Between rounds: `median` ends a trial that is worse than the median of the "
-           "others after as many rounds, `halving` lets about half of them go on.",
+           "others after as many rounds, `halving` lets about half of them continue.",
            ("none", "median", "halving"), "none", identity="metadata"),
     integer("startup_trials", "Trials that are drawn at random, and before which `median` ends "
             "none.", 5, minimum=0, identity="metadata"),
@@ -338,9 +338,9 @@ SERVER_PLACEMENT_FIELDS: tuple[Field, ...] = (
     string("gpu_type", "Type of the GPUs, as the cluster calls it: `a100`.", nullable=True,
            pattern="^[A-Za-z0-9_.]+$", identity="placement"),
     string("gpu", "What each GPU holds, so that `agentc check` knows what fits: a card such as "
-           "`a100-80gb`, or a number of GB. It asks the cluster for nothing: `gpu_type` does.",
+           "`a100-80gb`, or a number of GB. It requests nothing from the cluster: `gpu_type` does.",
            nullable=True, pattern="^[A-Za-z0-9_. -]+$", identity="placement"),
-    integer("mem_mb", "Memory in MiB, on each node; where nothing is said, what the job's model "
+    integer("mem_mb", "Memory in MiB, on each node; by default, what the job's model "
             "needs, or the profile's default where that is more.", nullable=True, minimum=1,
             identity="placement"),
     integer("minutes", "Time limit.", nullable=True, minimum=1, identity="placement"),
@@ -357,10 +357,10 @@ SERVER_PLACEMENT_FIELDS: tuple[Field, ...] = (
 PLACEMENT_FIELDS: tuple[Field, ...] = (
     *SERVER_PLACEMENT_FIELDS,
     integer("retries", "How often `agentc run` submits a job of the stage again that the cluster "
-            "cut off, as long as it gets further; 9 where nothing is said, 0 is never.",
+            "cut off, as long as it gets further; 9 by default, 0 is never.",
             nullable=True, minimum=0, identity="placement"),
     boolean("local", "Whether jobs run on the submit host under a cluster's profile, as "
-            "Snakemake's local rules do, and not in the queue. Where nothing is said, those do "
+            "Snakemake's local rules do, and not in the queue. By default, those do "
             "that take seconds and no GPU (reports, comparisons, pairs, measures) and those "
             "that download from the model hub.", None,
             identity="placement"),
@@ -418,7 +418,7 @@ UNTIL_FIELDS: tuple[Field, ...] = (
            identity="metadata"),
     number("reaches", "The rounds stop after the first that measures at least this; with "
            "`direction: minimize`, at most this.", nullable=True, identity="metadata"),
-    integer("no_gain_for", "They stop after so many rounds in a row without a gain over the best "
+    integer("no_gain_for", "They stop after N rounds in a row without a gain over the best "
             "round before.", nullable=True, minimum=1, identity="metadata"),
     number("min_gain", "A gain is more than this (`no_gain_for`).", 0.0, minimum=0,
            identity="metadata"),
@@ -428,7 +428,7 @@ UNTIL = group("until", "A rule by which the rounds stop before `n`, on what a st
 REPEAT_INNER_KEYS: dict[str, str] = {
     "n": ROUNDS.doc,
     "until": UNTIL.doc,
-    "carry": "Names that stand for a stage of the round before.",
+    "carry": "Names that represent a stage of the round before.",
     "stages": "The stages of one round.",
 }
 CARRY_KEYS: dict[str, str] = {

@@ -176,7 +176,7 @@ def _trimmed(text: str, wanted: Wanted, path: str) -> str | None:
 
 def _arithmetic(text: str, wanted: Wanted, path: str) -> str | None:
     if re.fullmatch(r"-?[\d.]+\s*[-+*]\s*-?[\d.]+", text) and re.search(r"\s", text):
-        return f'arithmetic stands inside of the braces: "{{{{ {text} }}}}"'
+        return f'arithmetic is inside of the braces: "{{{{ {text} }}}}"'
     return None
 
 

@@ -355,7 +355,7 @@ def _repeat_beside(mapping: Mapping, place: Place, sink: Sink) -> bool:
         "AGC203",
         f"`repeat` of {place.what} is empty",
         entry.key.span,
-        notes=(f"{listed(key.text for key in beside)} stands beside it, not in it",),
+        notes=(f"{listed(key.text for key in beside)} is beside it, not in it",),
         fix="indent what belongs to it further than `repeat:` itself",
     )
     return True
@@ -372,7 +372,7 @@ def _inner_stage(repeat: Scalar, entry: Entry, sink: Sink, table: BackendTable) 
     if nested is not None:
         sink.error(
             "AGC410",
-            f"a repeat cannot stand inside repeat `{repeat.text}`",
+            f"a repeat cannot be inside repeat `{repeat.text}`",
             nested.key.span,
             fix="write the inner rounds as a repeat of their own, or as stages",
         )

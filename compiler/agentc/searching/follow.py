@@ -63,7 +63,7 @@ def follow(search: Search, study: Study, scene: SearchScene, tell: Callable[[str
         why = f": {trial.why}" if trial.why else ""
         tell(f"trial {number + 1}: {trial.state}{value}{why}")
         if failures == MOST_FAILURES and study.finished < search.trials:
-            tell(f"{failures} trials in a row failed: the search ends; run it again to go on")
+            tell(f"{failures} trials in a row failed: the search ends; run it again to continue")
             return EXIT_FAILED
     return EXIT_DONE
 

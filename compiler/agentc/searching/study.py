@@ -171,7 +171,7 @@ class StudyFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise StudyBusyError(
-                    f"another `agentc search` is at work on this study ({self.path})"
+                    f"another `agentc search` is running on this study ({self.path})"
                 ) from None
             yield
 

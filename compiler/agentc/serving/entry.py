@@ -30,7 +30,7 @@ _FIRST = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentEntry:
     """A checked entry: its declaration under its settings, the lease of its server, the software
-    that it runs in, where relative paths start, and by role the endpoints that its server asks."""
+    that it runs in, where relative paths start, and by role the endpoints that its server calls."""
 
     backend: EnvironmentBackend
     lease: LeaseDraft
@@ -140,8 +140,8 @@ def _endpoints(
             if server is None and not sink.has_errors:
                 sink.error(
                     "AGC603",
-                    f"its server asks a model server as `{role}`, and settings that are typed name "
-                    "none",
+                    f"its server calls a model server as `{role}`, and settings that are typed "
+                    "name none",
                     fix="write the entry and its server into a spec, and name both here: --spec",
                 )
             continue
@@ -150,7 +150,7 @@ def _endpoints(
             continue
         sink.error(
             "AGC603",
-            f"its server asks `{server}` as `{role}`, and no experiment is here to start that one "
+            f"its server calls `{server}` as `{role}`, and no experiment is here to start that one "
             "with its model",
             entry.spans.get(role),
             fix=f"start the model yourself, and make `{server}` that endpoint: `backend: openai, "

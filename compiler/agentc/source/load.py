@@ -101,7 +101,7 @@ def load_text(source: Source, sink: Sink, limits: ReadLimits = SPEC_LIMITS) -> N
     if bad is not None:
         sink.error(
             "AGC102",
-            f"character U+{ord(bad[0]):04X} may not stand in a YAML file",
+            f"character U+{ord(bad[0]):04X} may not be in a YAML file",
             _span_at(source, bad.start(), 1),
         )
         return None
@@ -267,7 +267,7 @@ class _Reader:
             self._stop("AGC109", f"no anchor `&{event.anchor}` before this alias", event)
         node = self.anchors[event.anchor]
         if node is None:
-            self._stop("AGC109", f"`*{event.anchor}` stands inside what it repeats", event)
+            self._stop("AGC109", f"`*{event.anchor}` is inside what it repeats", event)
         self._add(node, self.sizes.get(node, 1), None, self._span(event))
 
     def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
@@ -372,7 +372,7 @@ class _Reader:
         end = start.column + found.end()
         span = Span(self.source, start.line, start.column, start.line, end)
         self.sink.error(
-            "AGC110", "an expression has to stand in quotes", span, fix=f'write "{found[0]}"'
+            "AGC110", "an expression has to be in quotes", span, fix=f'write "{found[0]}"'
         )
         frame.meant = Scalar(found[0], True, span)
 

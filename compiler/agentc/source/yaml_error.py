@@ -105,9 +105,9 @@ def _report_list(
     sink.error(
         "AGC103",
         (f"`{section[1]}` starts" if section else "this starts")
-        + f" as a list here, and goes on without `- ` in line {goes_on + 1}",
+        + f" as a list here, and continues without `- ` in line {goes_on + 1}",
         Span(source, start + 1, column + 1, start + 1, column + 2),
-        fix="leave the `- ` out where names and values stand; a list has it before every item",
+        fix="leave the `- ` out where names and values are; a list has it before every item",
     )
     return True
 
@@ -121,7 +121,7 @@ def _is_known(
         start = expression.start(1) + 1
         sink.error(
             "AGC110",
-            "an expression has to stand in quotes",
+            "an expression has to be in quotes",
             Span(source, line, start, line, start + 2),
             fix=f"write {_quoted(text[expression.start(1) :].strip())}",
         )
@@ -179,7 +179,7 @@ def _report_cause(cause: Cause, source: Source, text: str, sink: Sink, *, at_end
     fix = f"write `{meant}`" if len(meant) <= 100 else None
     if cause.odd is not None:
         odd = cause.odd
-        sink.error("AGC125", f"{odd.name} stands here{odd.manner}", span, fix=fix)
+        sink.error("AGC125", f"{odd.name} is here{odd.manner}", span, fix=fix)
         return
     if cause.what == "quote":
         sink.error(
@@ -221,7 +221,7 @@ def _explained(problem: str, text: str, column: int) -> tuple[str, str | None]:
         return f"a `{at}` too many, or another one is meant", f"remove the `{at}`, or open it first"
     if "mapping values are not allowed" in problem:
         return (
-            "a `:` where no key can stand",
+            "a `:` where no key can be",
             "put the text in quotes if the `:` belongs to it; else check the indentation",
         )
     if "could not find expected ':'" in problem:
@@ -256,7 +256,7 @@ def _explained(problem: str, text: str, column: int) -> tuple[str, str | None]:
         )
     if "sequence entries are not allowed" in problem:
         return (
-            "a `- ` item of a list cannot stand behind its key",
+            "a `- ` item of a list cannot be behind its key",
             "write the items in lines of their own, or `[a, b]`",
         )
     if "but found ','" in problem:

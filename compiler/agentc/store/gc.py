@@ -183,7 +183,7 @@ def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
     trash = layout.root / "trash"
     try:
         if collector.attempt() is not None:
-            raise StoreBusyError("garbage is being collected by somebody else")
+            raise StoreBusyError("garbage is being collected by another user")
         names = sorted({*garbage.objects, *garbage.staging})
         kept: list[str] = []
         for start in range(0, len(names), _AT_ONCE):

@@ -126,7 +126,7 @@ def verify_object(stored: StoredObject) -> list[Damage]:
                 report(name, message)
         elif stat.S_ISLNK(mode):
             if name in files:
-                report(name, "a link stands in the file's place")
+                report(name, "a link is in the file's place")
             elif name not in links:
                 report(name, "the manifest does not know this link")
             elif str(path.readlink()) != links[name]:
@@ -141,7 +141,7 @@ def verify_object(stored: StoredObject) -> list[Damage]:
 def _damage_of_folder(path: Path, name: str, manifest: Mapping[str, Any]) -> str | None:
     """A folder where a file belongs, or that is empty and should not be, or the other way round."""
     if name in manifest["files"] or name in (manifest.get("links") or ()):
-        return "a folder stands in the file's place"
+        return "a folder is in the file's place"
     empty = name in (manifest.get("empty") or ())
     # Version 1 did not list links and empty folders.
     if manifest.get("manifest") != 1 and not empty and not any(path.iterdir()):
@@ -154,7 +154,7 @@ def _compare(
 ) -> None:
     if not stat.S_ISREG(mode):
         # To open a pipe would wait for ever.
-        report(name, "a pipe, socket or device stands in the file's place")
+        report(name, "a pipe, socket or device is in the file's place")
         return
     try:
         found = sha256_of(path)

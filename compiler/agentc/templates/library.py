@@ -83,7 +83,7 @@ def read_template(name: str, source: Source, root: Node, sink: Sink) -> Template
             "AGC420",
             f"{place.what} has no `body`",
             _start(mapping) if body is None else body.value.span,
-            expected="a mapping: what stands in the place of `use`",
+            expected="a mapping: what is in the place of `use`",
         )
         return None
     if makes is None:

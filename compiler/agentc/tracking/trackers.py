@@ -243,7 +243,7 @@ class Trackers:
             self._say(name, f"failed: {why}")  # nothing goes on
             return
         later = f"`agentc track {self._followed.label} --to {name}` writes what is missing"
-        self._say(name, f"failed, and the run goes on without it: {why}; {later}")
+        self._say(name, f"failed, and the run continues without it: {why}; {later}")
 
     def _say(self, name: str, text: str) -> None:
         self._lines.put(f"{name}: {text}")

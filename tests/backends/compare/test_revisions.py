@@ -93,8 +93,8 @@ def test_nothing_in_common_is_said() -> None:
     table = compare_revisions([("one", one), ("other", other)], ("one", one), 0.95)
     assert table["rows"][1]["difference"] is None
     assert table["notes"] == [
-        "one and other have no task in common with revisions of both, so that nothing is said of "
-        "their difference"
+        "one and other have no task in common with revisions of both, so their difference is not "
+        "estimated"
     ]
 
 

@@ -175,7 +175,7 @@ def test_features_are_those_of_a_plain_forward_pass(
         assert cosine(found[0], found[other]) == pytest.approx(
             cosine(plain[0], plain[other]), abs=1e-5
         )
-    assert cosine(found[1], features(url, pictures[1])[0]) == 1.0, "whoever is asked beside it"
+    assert cosine(found[1], features(url, pictures[1])[0]) == 1.0, "anyone who is asked beside it"
     again = io.BytesIO()
     Image.open(io.BytesIO(pictures[1])).save(again, "PNG", compress_level=0)
     assert again.getvalue() != pictures[1]

@@ -126,7 +126,7 @@ def test_what_goes_wrong_voids_the_episode_alone(allowed: str) -> None:
     [
         ({"id": "FrozenLak-v1"}, "Did you mean: `FrozenLake`"),
         ({**LAKE, "actions": ("left", "right")}, "`actions` names 2, but the environment has 4"),
-        ({"id": "Pendulum-v1"}, "Discrete and Text spaces alone"),
+        ({"id": "Pendulum-v1"}, "only for Discrete and Text spaces"),
         ({"id": "Blackjack-v1", "observation": "ansi"}, "renders no text"),
         ({"id": "FrozenLake-v1", "kwargs": {"map_name": "4x4", "ice": 3}}, "cannot be made: .*ice"),
         ({"id": "odd_worlds:Pictures-v0"}, "its observations are pictures"),

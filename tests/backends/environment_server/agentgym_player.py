@@ -21,7 +21,7 @@ def episode(plan: dict[str, Any]) -> list[list[Any]]:
     client.reset(plan["task"])
     rows = [[client.observe(), 0, False]]
     for action in plan["actions"]:
-        output = client.step(f"Thought:\nI go on.\n\nAction:\n{action}")
+        output = client.step(f"Thought:\nI continue.\n\nAction:\n{action}")
         rows.append([output.state, output.reward, output.done])
     client.close()
     return rows

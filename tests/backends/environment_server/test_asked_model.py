@@ -120,7 +120,7 @@ def test_what_does_not_answer_voids_the_episode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = told(tmp_path, monkeypatch, url="http://127.0.0.1:9", token="x", model="m", log="/log")
-    with pytest.raises(EnvironmentFailure, match="the model that the environment asks"):
+    with pytest.raises(EnvironmentFailure, match="the model that the environment calls"):
         hello(gone)
     monkeypatch.delenv(LEASES_VARIABLE)
     with pytest.raises(EnvironmentFailure, match="nobody started one"):
@@ -140,7 +140,7 @@ def test_no_word_of_a_server_that_repeats_what_it_was_asked_is_in_the_failure(
     with pytest.raises(EnvironmentFailure) as failure:
         hello(model, 987654)
     shown = "".join(traceback.format_exception(failure.value))
-    assert "the model that the environment asks" in shown
+    assert "the model that the environment calls" in shown
     assert "hello 987654" not in shown
     assert echo not in shown
     assert failure.value.__context__ is None

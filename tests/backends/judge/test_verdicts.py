@@ -156,7 +156,7 @@ def test_the_reason_is_told_in_the_units_of_the_paper() -> None:
     ):
         assert part in told["because"], part
     sure = verdict(claim(value=0.3, relation="below", n=None), share(200, 110))
-    assert sure["because"] == "our whole interval lies above the number"
+    assert sure["because"] == "the entire 95% CI is above the claimed value"
 
 
 def test_a_claim_whose_needs_do_not_hold_is_not_judged_but_shown() -> None:
@@ -311,7 +311,7 @@ def test_claims_against_one_baseline_are_corrected_together() -> None:
     together = judge_all([*said, third], measured, RULES, None)
     assert [one["verdict"] for one in together] == [WITHIN_NOISE, REPRODUCED, WITHIN_NOISE]
     assert "Holm's correction for 3 claims" in together[0]["because"]
-    assert "with the other claims in view" in together[0]["because"]
+    assert "after adjustment for the other claims" in together[0]["because"]
 
 
 def test_a_difference_between_two_protocols_is_not_judged_in_silence() -> None:

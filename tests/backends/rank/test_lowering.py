@@ -12,7 +12,7 @@ from agentc.compilation import compile_spec
 from agentc.plan.job import Job
 
 EXAMPLES = Path(agentc.diagnostics.__file__).parent / "examples"
-CHAIN = (EXAMPLES / "AGC678" / "mended.yaml").read_text("utf-8")
+CHAIN = (EXAMPLES / "AGC678" / "fixed.yaml").read_text("utf-8")
 RANKED = "    reference: base\n    privileged: hidden\n"
 
 

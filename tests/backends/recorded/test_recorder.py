@@ -216,7 +216,7 @@ def test_a_server_that_is_gone_fails_the_episode(scripted: Any) -> None:
 
 
 @pytest.mark.parametrize("who", ["server", "program"])
-@pytest.mark.parametrize("then", ["asks again", "goes on", "ends"])
+@pytest.mark.parametrize("then", ["asks again", "continues", "ends"])
 def test_a_stream_that_was_cut_off_is_no_reply(scripted: Any, who: str, then: str) -> None:
     """Whoever cut it: a program that does not ask the same again may have used half of it."""
 
@@ -246,7 +246,7 @@ def test_a_stream_that_was_cut_off_is_no_reply(scripted: Any, who: str, then: st
             said = await half(client, session.key, TASK)
             assert 0 < len(said) < len("Action: go")
             talk = list(TASK)
-            if then == "goes on":
+            if then == "continues":
                 talk += [{"role": "assistant", "content": said}, {"role": "user", "content": "so"}]
             if then != "ends":
                 answer = await ask(client, session.key, messages=talk, stream=True)

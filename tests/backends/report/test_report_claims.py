@@ -89,7 +89,7 @@ def test_claims_are_shown_as_the_paper_prints_them(
     assert re.search(r"here 40\.0 \[30\.8, 49\.9\] n=100", text)
     assert "not reproduced gate further apart" in text
     assert "paper above 0.200 here 0.400" in text
-    assert "reproduced our whole interval lies above the number" in text
+    assert "reproduced the entire 95% CI is above the claimed value" in text
     assert 'href="#claims"' in html
 
 

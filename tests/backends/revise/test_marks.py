@@ -31,12 +31,12 @@ prompts:
   react: {instruction: Craft.}
 stages:
   trees: {kind: search, model: base, split: train}
-  mended: {kind: revise, trees: trees, model: base, alpha: 0.5}
+  fixed: {kind: revise, trees: trees, model: base, alpha: 0.5}
   sft:
     kind: sft
     backend: BACKEND
     model: base
-    data: mended
+    data: fixed
     loss_on: marked
     lr: 2e-5
     global_batch: 16

@@ -124,7 +124,7 @@ def test_a_row_message_by_message(tmp_path: Path) -> None:
     settings = rules(["direct"], alpha=0.5, signals=PUBLISHED)
 
     async def unused(pairs: Sequence[Pair]) -> Sequence[Cut]:
-        raise AssertionError("`direct` asks for no cut")
+        raise AssertionError("`direct` requests no cut")
 
     rows = asyncio.run(collect([tree], settings, RevisionCounts(), unused, None))
     thought = PUBLISHED.thoughts[1]
@@ -157,7 +157,7 @@ def test_rows_show_observations_as_the_search_did() -> None:
     tree = tree_of(grown(nodes, "task"))
 
     async def unused(pairs: Sequence[Pair]) -> Sequence[Cut]:
-        raise AssertionError("`direct` asks for no cut")
+        raise AssertionError("`direct` requests no cut")
 
     for prefix in ("", "Observation:\n"):
         settings = rules(["direct"], alpha=0.5, observation_prefix=prefix)

@@ -65,8 +65,8 @@ def test_functions_open_the_conversation() -> None:
     ("changes", "found"),
     [
         ({}, []),
-        ({"tools": []}, ["message 0: tools are functions, of a leading system message alone"]),
-        ({"tools": ["act"]}, ["message 0: tools are functions, of a leading system message alone"]),
+        ({"tools": []}, ["message 0: tools are functions, only of a leading system message"]),
+        ({"tools": ["act"]}, ["message 0: tools are functions, only of a leading system message"]),
         ({"second": "tool"}, ["message 1: a result of a function, where none is called"]),
     ],
 )

@@ -208,7 +208,7 @@ def test_a_share_of_nothing_says_what_to_do(run_job: Any, policy: Any, played: A
 
 
 def test_what_ended_a_reply_is_recorded(run_job: Any, share: Any, played: Any) -> None:
-    rules = json.dumps([{"reply": ["look. STOP here", "go on"]}])
+    rules = json.dumps([{"reply": ["look. STOP here", "continue"]}])
     command = ["-m", "agentc_backends.servers.scripted.job_serve", "--port", "0"]
     command += ["--ready-file", "READY", "--rules", rules, "--served-name", "policy"]
     server = share("policy", command, "a token", model="policy", log="policy.log")
@@ -219,5 +219,5 @@ def test_what_ended_a_reply_is_recorded(run_job: Any, share: Any, played: Any) -
     found = [c for row in done.rows("candidates.jsonl") for c in row["candidates"]]
     assert {(c["text"], c.get("stopped_by")) for c in found} == {
         ("look.", "STOP"),
-        ("go on", None),
+        ("continue", None),
     }

@@ -30,7 +30,7 @@ class Counting(ScriptedModel):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         self.encoded.append(len(text))
         if len(text) > INLINE_LETTERS:
-            assert self.released.wait(PATIENCE_S), "nobody let the tokenizer go on"
+            assert self.released.wait(PATIENCE_S), "nobody let the tokenizer continue"
         return super().encode(text, add_special_tokens=add_special_tokens)
 
 

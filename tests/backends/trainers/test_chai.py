@@ -14,9 +14,7 @@ from agentc.cost import estimate_plan
 from agentc.diagnostics import render_text
 from agentc.plan.render import plan_document
 
-SPEC = (
-    Path(agentc.diagnostics.__file__).parent / "examples" / "AGC619" / "mended.yaml"
-).read_text()
+SPEC = (Path(agentc.diagnostics.__file__).parent / "examples" / "AGC619" / "fixed.yaml").read_text()
 SERVER = "{backend: transformers, rerank: {}}"
 RUN = "    backend: chai\n"
 

@@ -111,7 +111,7 @@ def test_deepspeed_names_its_whole_checkpoints(tmp_path: Path) -> None:
             "torch.OutOfMemoryError: CUDA out of memory.",
         ),
         (["Killed", ""], "Killed"),
-        ([], "it said nothing"),
+        ([], "it printed nothing"),
     ],
 )  # fmt: skip
 def test_the_last_error_of_a_program(output: list[str], message: str) -> None:

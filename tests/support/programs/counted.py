@@ -74,7 +74,7 @@ def conversation(number: int, line: str) -> dict[str, Any]:
         "task_id": str(number),
         "source": "policy",
         "messages": [
-            {"role": "user", "content": f"go on from {sum(read)}"},
+            {"role": "user", "content": f"continue from {sum(read)}"},
             {"role": "assistant", "content": f"Action: {line}"},
         ],
         "prompt_length": 1,

@@ -163,7 +163,7 @@ class _Tokens:
 def test_every_token_with_a_line_end_ends_a_reply_and_none_may_go_on_behind_it() -> None:
     assert line_end_tokens(_Tokens("\n", "a", "?\n", "\n\n", " \n "), PLAIN) == (0, 2, 3, 4)
     assert line_end_tokens(_Tokens("\n", "a"), format_named("chatml")) == ()
-    with pytest.raises(FormatError, match=r"goes on behind one \('\\n#'\)"):
+    with pytest.raises(FormatError, match=r"continues behind one \('\\n#'\)"):
         line_end_tokens(_Tokens("\n", "\n#"), PLAIN)
     with pytest.raises(FormatError, match="in several tokens"):
         Encoder(_Tokens("\n", "_", line_end=(1, 0)), "plain")

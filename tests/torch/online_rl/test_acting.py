@@ -82,7 +82,7 @@ def test_log_probs_are_those_of_each_row_alone() -> None:
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_replies_of_one_conversation_are_read_in_one_text(kind: str) -> None:
-    """Those that later turns show as they were said, and others behind what was said before them;
+    """Those that later turns show as they were said, and others behind earlier messages them;
     the numbers are those of each row alone, and so is the gradient."""
     policy = model()
     if kind == "gpt2":

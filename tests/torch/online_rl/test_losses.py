@@ -154,7 +154,7 @@ def test_a_filter_that_lets_all_through_is_told() -> None:
         curve.append({"actor": actor})
         assert filter_warning(curve[-1:] * 3, share) == (None if share == 0.05 else (
             "in 3 of 3 iterations more than twice the best 10% of episodes were imitated, 100 of "
-            "100 in the last of them: so many have a return of at least 0. Set `keep_share` below "
+            "100 in the last of them: N have a return of at least 0. Set `keep_share` below "
             "the share of episodes that reach more"
         ))  # fmt: skip
     assert filter_warning(curve, 0.1) is None, "one of two"

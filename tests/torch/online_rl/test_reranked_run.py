@@ -140,7 +140,7 @@ def test_either_critic_of_a_run_can_be_read(chai: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "data", tmp_path / "data")
     if "encoder" in told:
         (tmp_path / "data" / "run.json").write_text("{}")  # as before encoders were published
-        with pytest.raises(ValueError, match="was not published; make it anew"):
+        with pytest.raises(ValueError, match="was not published; make it again"):
             read_critic(tmp_path / "data", "target")
     shutil.rmtree(tmp_path / "data" / "state")
     with pytest.raises(ValueError, match="publish_state: true"):

@@ -198,7 +198,7 @@ def test_a_critic_that_was_cut_off_goes_on_to_the_same_bits(
     whole = trained(**settings)
     run_here(trainer_job(tmp_path, "critic", inputs, max_steps=4, **settings))
     kept = sorted(path.name for path in (tmp_path / "work").glob("checkpoint-*"))
-    assert kept, "nothing to go on from"
+    assert kept, "nothing to continue from"
     for path in (tmp_path / "data").iterdir():
         path.unlink()
     run_here(trainer_job(tmp_path, "critic", inputs, **settings))

@@ -140,7 +140,8 @@ BACKEND = StageBackend(
     id=ID,
     kind="rollout",
     version=VERSION,
-    doc="Episodes that a program of the user's own plays: it asks the policy through OpenAI's API, "
+    doc="Episodes that a program of the user's own plays: it calls the policy through OpenAI's "
+    "API, "
     "and acts through a door of the job. Rows are rebuilt of what was recorded, token by token; "
     "episodes without a proof are counted and left out.",
     software=LIGHT,

@@ -108,7 +108,7 @@ class AgentProgram:
             return None
         ended = f"exit status {status}" if status > 0 else signal.Signals(-status).name
         said = log.read_bytes()[-_TAIL:].decode("utf-8", "replace").strip()
-        return f"its program ended with {ended}: {said or 'it said nothing'}"
+        return f"its program ended with {ended}: {said or 'it printed nothing'}"
 
     def _variables(self, own: Mapping[str, str]) -> dict[str, str]:
         variables = {n: value for n, value in os.environ.items() if n not in self.hidden}

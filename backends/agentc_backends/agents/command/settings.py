@@ -20,12 +20,12 @@ class CommandOptions(PromptSeeds, RecordedOptions):
         "A Python file, relative to the spec: the agent. It is run once for each episode "
         "(docs/harnesses.md).", None)
     command: tuple[str, ...] = setting(
-        "In place of `run`, the words of a command. Files of yours that it names belong into "
+        "In place of `run`, the words of a command. List your files that it names in "
         "`sources`.", (), schema={"type": "array", "items": {"type": "string"}})
     sources: tuple[str, ...] = setting(
         "Further files of text that it imports or reads, relative to the spec. It finds them, and "
         "itself, under the same names in the folder that it is started in.", ())
-    params: Mapping[str, Any] = setting("Values that it is told, by names of its own.", {})
+    params: Mapping[str, Any] = setting("Parameters passed to it, by names of its own.", {})
     requirements: str | None = setting(
         "The lock of the software that it runs in, relative to the spec; it holds httpx2, "
         "starlette and uvicorn besides, which the job needs.", None)

@@ -67,7 +67,7 @@ def read_critic(folder: Path, *, head: bool = False) -> CriticNotes:
                 "it has no head to score with; rank with rank.advantage"
                 if head
                 else "its score is no ratio of log-probabilities, which are all that a server "
-                "tells; rank with rank.value_head"
+                "returns; rank with rank.value_head"
             )
         )
     return CriticNotes(

@@ -161,7 +161,7 @@ def action_config(view: StageView, prompt: Prompt | None) -> dict[str, Json]:
 
 _WITHOUT_MARK: dict[str, tuple[Iterable[str], str]] = {
     "text": (_ALL_ACTIONS, "takes all of every reply"),
-    "tools": ([each.name for each in declared_in(ActionRules)], "has an action in a call alone"),
+    "tools": ([each.name for each in declared_in(ActionRules)], "has its action only in a call"),
     "action_only": (["action_space"], "has no `Action:`"),
 }
 """By the format of replies, settings of actions without an effect, and why."""

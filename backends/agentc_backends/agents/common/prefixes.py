@@ -272,8 +272,8 @@ def job_prefixes(
     job.facts(prefixes=len(prefixes), prefixes_left_out=counts)
     if not prefixes:
         raise FatalError(
-            f"not one of {sum(map(len, inputs))} trajectories or trees has a prefix to go on from; "
-            f"left out: {counts}. `prefix` says which are cut, and where"
+            f"not one of {sum(map(len, inputs))} trajectories or trees has a prefix to continue "
+            f"from; left out: {counts}. `prefix` says which are cut, and where"
         )
     return prefixes
 

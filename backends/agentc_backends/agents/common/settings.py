@@ -24,7 +24,7 @@ class ActionRules:
     action_span: ActionSpan = setting(
         "What belongs to an action: `line`, the rest of its line; `rest`, everything after the "
         "first `Action:` (ETO's code); `last`, everything after the last `Action:`, without a "
-        "number before it (Agent-R's search); `after_last`, the same as it stands (Agent-R's "
+        "number before it (Agent-R's search); `after_last`, the same as it is (Agent-R's "
         "evaluation).", "line")
     action_space: ActionSpace = setting(
         "Whether a space must follow `Action:` (ETO: required for WebShop and ScienceWorld, "
@@ -42,7 +42,7 @@ class ActionOptions(ActionRules):
         "What the agent receives after a reply without an action.",
         "Invalid format. The reply must contain an action in the form that was asked for.",
         blank=True, only_if=(_SOME_INVALID, only_with(
-            "on_invalid", "observe", because="`on_invalid: fail` tells the agent nothing")))
+            "on_invalid", "observe", because="`on_invalid: fail` shows the agent nothing")))
     invalid_reward: Literal["keep", "zero"] = setting(
         "What an invalid reply that is observed does to the reward so far: `keep` it, or start "
         "again from `zero` (ETO's code; it matters where the best reward of an episode counts).",
@@ -69,8 +69,8 @@ class RolloutOptions(PromptSeeds, ActionOptions):
     """Options of `rollout.react`."""
 
     same_state: Literal["observation", "reward"] = setting(
-        "What must be equal when a prefix is played again: the `observation` too, or the "
-        "`reward` alone, where an environment's texts vary (ScienceWorld).", "observation",
+        "What must be equal when a prefix is played again: the `observation` too, or only "
+        "the `reward`, where an environment's texts vary (ScienceWorld).", "observation",
         identity="placement", only_if=only_with_input(
             "prefixes", because="without `prefixes` every episode begins at its start"))
 # fmt: on

@@ -93,7 +93,7 @@ def _extra_metrics(view: StageView, rollout: JobDraft) -> dict[str, Json]:
         if most > attempts:
             view.refuse(
                 "best_of",
-                f"the best of {most} cannot be told from {_attempts(attempts)} at a task",
+                f"the best of {most} cannot be determined from {_attempts(attempts)} at a task",
                 fix=f"set attempts: {most}, or a smaller number here",
             )
     if view.get("loops") is not None and "action_span" not in rollout.config:

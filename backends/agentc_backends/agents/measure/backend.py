@@ -52,7 +52,7 @@ def _extra_metrics(stage: StageView) -> dict[str, Json]:
     if isinstance(draws, list) and draws:
         asked["best_of"] = draws
     if stage.get("loops") is None:
-        because = "actions are read for `loops` alone"
+        because = "actions are read only for `loops`"
         stage.config_of(MeasureOptions, without=dict.fromkeys(_RULES, because))
     else:
         asked["loops"] = stage.config_of(Loops, "loops") | stage.config_of(MeasureOptions)

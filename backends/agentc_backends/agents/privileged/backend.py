@@ -21,7 +21,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     if "privileged" not in able:
         view.refuse(
             "split",
-            f"the environment {facts['name']} has no hidden text to tell (capability `privileged`)",
+            f"the environment {facts['name']} has no hidden text to give (capability `privileged`)",
             fix="leave the stage out, and `privileged` out of the critic: it is trained on what "
             "the agent saw then",
         )
@@ -60,7 +60,8 @@ BACKEND = StageBackend(
     id="privileged.environment",
     kind="privileged",
     version=1,
-    doc="Asks an environment that has hidden texts (`/privileged`) for those of a split's tasks.",
+    doc="Requests from an environment that has hidden texts (`/privileged`) for those of a "
+    "split's tasks.",
     software=LIGHT,
     lower=lower,
 )

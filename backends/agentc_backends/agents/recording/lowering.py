@@ -26,7 +26,7 @@ def token_server(
     if not tells and not keeps_all:
         view.refuse(
             "server",
-            f"{server.backend} does not tell the tokens of its replies, without which no row can "
+            f"{server.backend} does not return the tokens of its replies, without which no row can "
             "be proved to train what was drawn",
             fix="name a server that loads the policy itself: `backend: vllm` or `transformers`",
         )

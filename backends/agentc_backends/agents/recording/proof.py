@@ -21,10 +21,10 @@ from agentc_backends.data.chat.tool_calls import plain_messages
 Reason: TypeAlias = Literal["silent", "compacted", "edited", "shape", "untold", "retokenised"]
 REASONS: Mapping[Reason, str] = {
     "silent": "the program asked for no reply",
-    "compacted": "a later request leaves out what was said before",
-    "edited": "a later request has other words, or replies that nobody drew, in what was said",
+    "compacted": "a later request leaves out earlier messages",
+    "edited": "a later request has other words, or replies that nobody drew, in earlier messages",
     "shape": "the messages are no conversation that a row can hold",
-    "untold": "the server does not tell tokens",
+    "untold": "the server does not return tokens",
     "retokenised": "the conversation written again has other tokens than were drawn",
 }
 """Why an episode has no row, and what that means."""

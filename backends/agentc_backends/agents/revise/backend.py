@@ -36,7 +36,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     # Named by the stage like any other's, whether or not these parts need them.
     facts, prompt = context.environment_facts(view), context.prompt(view)
     refuse_marker(view, prompt)
-    refuse_tools(view, prompt, "a revision goes on behind texts that it writes itself")
+    refuse_tools(view, prompt, "a revision continues after texts that it writes itself")
     server = context.server_lease(view, "model")
     settings = view.config_of(ReviseSettings, placement=False, without=_without(view, prompt))
     groups = _groups(view, settings, prompt)
@@ -104,7 +104,7 @@ def _judge_policy(view: StageView) -> tuple[str, ...]:
     if not policy:
         view.refuse(
             "model",
-            "the part `revision` asks the actor for its first mistake, and the stage names no "
+            "the part `revision` requests from the actor its first mistake, and the stage names no "
             "`model`",
             fix="give the model that the trees were searched with, or make `direct` of "
             "`revision`: it keeps the bad trajectories whole",

@@ -1,7 +1,7 @@
 """Job: revise trajectories. `python -m agentc_backends.agents.revise.job_revise JOB.json`.
 
 Leases: `policy` where the part `revision` is asked for, `environment` where splices are tried out.
-Answers and trials lie in `work/`, so a rerun asks only for the rest. Exit 75 means infrastructure:
+Answers and trials lie in `work/`, so a rerun requests only the rest. Exit 75 means infrastructure:
 another run may succeed.
 """
 
@@ -172,7 +172,7 @@ class RevisionServers:
         shown = "\n".join(f"  {line}" for line in self._lost[:5])
         raise ErrorBudgetError(
             f"{len(self._lost)} of {self._pairs} pairs were lost to an infrastructure error; "
-            f"error_budget allows {self._allowed()}. Answers are kept: a rerun asks only for the "
+            f"error_budget allows {self._allowed()}. Answers are kept: a rerun requests only the "
             f"rest.\n{shown}"
         )
 

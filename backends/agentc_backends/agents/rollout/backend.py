@@ -93,8 +93,8 @@ def _scorers(view: StageView, context: LowerContext) -> tuple[LeaseDraft, ...]:
     if not server.capabilities >= _TELLING:
         view.refuse(
             "server",
-            f"{server.backend} does not tell the tokens of its replies, or nothing of tokens that "
-            "it is given, without which no critic can choose among candidates",
+            f"{server.backend} does not return the tokens of its replies, or nothing of tokens "
+            "that it is given, without which no critic can choose among candidates",
             fix="name a server that loads the models itself: `backend: vllm` or `transformers`",
         )
     reference = view.inputs.get("reference", ())

@@ -19,7 +19,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     if not set(_NEEDED) <= server.capabilities:
         view.refuse(
             "server",
-            f"{server.backend} does not tell the tokens of its replies and their "
+            f"{server.backend} does not return the tokens of its replies and their "
             "log-probabilities, without which no candidate can be ranked",
             fix="name a server that loads the policy itself: `backend: vllm` or `transformers`",
         )

@@ -107,7 +107,8 @@ async def _draw_all(
     )
     if ends["sampled"] and numbers["unique"] == ends["sampled"] and rules.candidates > 1:
         job.warn(
-            "the candidates of every turn are the same text: nothing tells them apart, so no pair "
+            "the candidates of every turn are the same text: nothing distinguishes them, so no "
+            "pair "
             "can be made of them; raise `decode.temperature`, or sample with a policy that is less "
             "certain"
         )

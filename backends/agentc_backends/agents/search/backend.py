@@ -90,7 +90,7 @@ def _without(prompt: Prompt | None) -> dict[str, str]:
     form = "react" if prompt is None else prompt.reply_format
     without: dict[str, str] = {}
     if form in ("text", "tools"):
-        why = "takes all of every reply" if form == "text" else "has an action in a call alone"
+        why = "takes all of every reply" if form == "text" else "has its action only in a call"
         for name in ("action_span", "no_action"):
             without[name] = f"the prompt's `reply_format: {form}` {why}"
     if not marks_actions(prompt):

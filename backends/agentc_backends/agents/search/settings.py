@@ -18,10 +18,10 @@ class ReplyOptions:
     action_span: ActionSpan = setting(
         "What belongs to an action: `line`, the rest of its line; `rest`, everything after the "
         "first `Action:`; `last`, everything after the last `Action:`, without a number before it "
-        "(Agent-R's code); `after_last`, the same as it stands.", "line")
+        "(Agent-R's code); `after_last`, the same as it is.", "line")
     action_space: ActionSpace = setting("Whether a space must follow `Action:`.", "optional")
     no_action: Literal["observe", "last_line"] = setting(
-        "A reply without an action: `observe` tells the agent, and the environment stays as it "
+        "A reply without an action: `observe` informs the agent, and the environment stays as it "
         "is; `last_line` takes the reply's last line for the action (Agent-R's code).", "observe")
     turn_numbers: Literal["keep", "drop"] = setting(
         "`Action 1:` and `Thought 1:` in replies: `keep` them, so that they are no marks, or "
@@ -44,8 +44,8 @@ class SearchOptions(ReplyOptions):
         "Environment sessions that a tree holds at once; null: one for each child where states "
         "can be copied, else one.", None, minimum=1, identity="placement")
     same_state: Literal["observation", "reward"] = setting(
-        "What must be equal when actions are carried out again: the `observation` too, or the "
-        "`reward` alone, where an environment's texts vary (ScienceWorld).", "observation",
+        "What must be equal when actions are carried out again: the `observation` too, or only "
+        "the `reward`, where an environment's texts vary (ScienceWorld).", "observation",
         identity="placement")
 # fmt: on
 

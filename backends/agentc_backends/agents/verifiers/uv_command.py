@@ -40,9 +40,9 @@ def missing_package(script: str) -> str | None:
         try:
             found = version(name)
         except PackageNotFoundError:
-            return f"the lock of this job lacks {name}, which the script of a harness asks for"
+            return f"the lock of this job lacks {name}, which the script of a harness requests"
         if pinned and pinned.strip() != found:
-            return f"the script of a harness asks for {name}=={pinned}, and the lock has {found}"
+            return f"the script of a harness requests {name}=={pinned}, and the lock has {found}"
     return None
 
 

@@ -345,6 +345,6 @@ def line_end_tokens(tokenizer: Any, chat: ChatFormat) -> tuple[int, ...]:
         if texts[token].partition("\n")[2].strip():
             raise FormatError(
                 f"under the chat format {chat.name} a line end ends a reply, and a token of this "
-                f"tokenizer goes on behind one ({texts[token]!r}); use another chat_format"
+                f"tokenizer continues behind one ({texts[token]!r}); use another chat_format"
             )
     return ends

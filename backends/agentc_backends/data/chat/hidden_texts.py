@@ -51,7 +51,8 @@ class HiddenTexts:
             if any(run in said for run in runs):
                 raise RowsError(
                     f"the opening of the task {task_id} holds {size} characters of its hidden "
-                    "text: whoever acts in this environment is told what only a critic may know"
+                    "text: anyone who acts in this environment is informed what only a critic "
+                    "may know"
                 )
 
     def _text(self, task_id: str) -> str:

@@ -122,7 +122,7 @@ def warn_of_forgotten(job: Job, counts: RowCounts) -> None:
         job.warn(
             f"in {counts.forgotten} of {counts.rows} rows the policy no longer saw all "
             "turns when it acted (`on_overflow: drop_oldest`); the whole conversation is trained "
-            "on, so that these replies stand behind a context that they were not made in. "
+            "on, so that these replies are behind a context that they were not made in. "
             "`on_overflow: end`, or a longer max_model_len of the server, would avoid that"
         )
 

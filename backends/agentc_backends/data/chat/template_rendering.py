@@ -383,7 +383,7 @@ def with_fixed_date(template: str) -> str:
     fixed = _CONSTANT.sub(lambda found: repr(_written(found[1] or found[2] or "")), template)
     if "strftime_now" in _HARMLESS.sub("", fixed):
         raise FormatError(
-            "the model's chat template asks for the date (strftime_now) in a form that is no "
+            "the model's chat template requests the date (strftime_now) in a form that is no "
             "constant; no fixed one can be put there, so that prompts would change with the day: "
             "choose a built-in chat_format on the model stage, or write a constant into the "
             "template"

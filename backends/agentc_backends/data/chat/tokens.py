@@ -88,7 +88,7 @@ class Encoder:
         found = template.row(messages, {i: template.turn(messages, i) for i in replies})
         if found is None:
             raise FormatError(
-                "the tokenizer's chat template rewrites history: it writes a reply, or what stands "
+                "the tokenizer's chat template rewrites history: it writes a reply, or what is "
                 "before it, in another way once later messages exist, so that one row of tokens "
                 "cannot hold all turns as they are met at inference; choose a built-in chat_format"
             )

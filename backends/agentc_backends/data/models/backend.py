@@ -173,7 +173,7 @@ ENCODER_SCRATCH = StageBackend(
     id="encoder.scratch",
     kind="encoder",
     version=1,
-    doc="A new CLIP with random weights, of pictures alone: for runs without downloaded weights, "
+    doc="A new CLIP with random weights, only for pictures: for runs without downloaded weights, "
     "whose cosines mean nothing.",
     software=VISION,
     lower=_lower_encoder_scratch,

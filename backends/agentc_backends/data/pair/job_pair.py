@@ -35,7 +35,7 @@ def main() -> int:
         print(
             "pairs: not one pair came out; every explored trajectory tied or was left out. "
             "Explore at a higher temperature, over more tasks or attempts, or relax margin and "
-            "directions. The counts stand above.",
+            "directions. The counts are above.",
             file=sys.stderr,
         )
         if counts.skipped["no_expert"] and not counts.compared:

@@ -159,7 +159,7 @@ def _usable(
         return trajectory
     if rules.on_null == "error":
         raise PairError(
-            f"trajectory {trajectory.id} has no reward; set on_null to drop or zero to go on"
+            f"trajectory {trajectory.id} has no reward; set on_null to drop or zero to continue"
         )
     if rules.on_null == "drop":
         counts.skipped["null_reward" if side == "explored" else f"{side}_null_reward"] += 1

@@ -29,7 +29,7 @@ BACKEND = StageBackend(
     id="pick.checkpoint",
     kind="checkpoint",
     version=1,
-    doc="The policy after an iteration that the run was told to keep, or at its end.",
+    doc="The policy after an iteration that the run was asked to keep, or at its end.",
     software=LIGHT,
     lower=lower,
 )

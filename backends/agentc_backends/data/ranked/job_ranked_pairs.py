@@ -266,7 +266,7 @@ def main() -> int:
     if not pairs:
         print(
             "pairs: not one pair came out: the candidates of every turn tie, or are the same text. "
-            "Sample more of them, at a higher temperature. The counts stand above.",
+            "Sample more of them, at a higher temperature. The counts are above.",
             file=sys.stderr,
         )
         if rules.on_empty == "error":

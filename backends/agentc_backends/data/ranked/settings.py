@@ -18,7 +18,7 @@ class RankedOptions:
 
     ranking: Literal["advantage", "random"] = setting(
         "What ranks the candidates of a turn: their `advantage`, or `random`, the "
-        "control that tells what the ranking adds to having pairs at all.", "advantage")
+        "control that says what the ranking adds to having pairs at all.", "advantage")
     draw: Literal["halves", "best_worst"] = setting(
         "`halves`: a chosen one from the upper half, a rejected one from the lower; "
         "`best_worst`: the one pair of the best and the worst, with `length_ratio` the worst of "

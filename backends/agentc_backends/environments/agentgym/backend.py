@@ -62,7 +62,7 @@ def _texts(name: str, doc: str) -> Field:
 _DIALECT: tuple[Field, ...] = (
     string("task_field", "Field of /reset's body that names the task.", nullable=True),
     _words("session_field", "Field that names the session.", SESSION_FIELDS),
-    string("prefix", "What stands before every route, such as `/maze`.", nullable=True, blank=True),
+    string("prefix", "What is before every route, such as `/maze`.", nullable=True, blank=True),
     Field(name="create_body", schema=_OBJECT, doc="Body of /create; unset: it has none."),
     Field(name="reset_fields", schema=_OBJECT, doc="Constants in /reset's body."),
     _words("opening", "Where a task's first text is: `fields` of the reply to /reset, the reply's "
@@ -78,7 +78,7 @@ _DIALECT: tuple[Field, ...] = (
            nullable=True),
     _texts("done_fields", "Fields of replies to /step of which a true one ends the episode."),
     Field(name="closes", schema={"type": ["boolean", "null"]}, doc="Whether there is a /close."),
-    integer("sessions", "Sessions that the server holds before /create hands out somebody else's.",
+    integer("sessions", "Sessions that the server holds before /create hands out external.",
             minimum=1, nullable=True),
     _words("step_errors", "An error in the reply to an action: a `failure`, which voids the "
            "episode, or an `observation` for the agent.", STEP_ERRORS),
@@ -164,7 +164,7 @@ BACKEND = EnvironmentBackend(
     id="env.agentgym",
     version=3,
     doc="Any environment server of the AgentGym family as released, at an address or started for "
-    "the job: its fields, rewards, errors and missing calls are told by a dialect.",
+    "the job: its fields, rewards, errors and missing calls are described by a dialect.",
     software=LIGHT,
     lease=_lease,
     fields=fields_of(

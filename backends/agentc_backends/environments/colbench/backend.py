@@ -98,7 +98,8 @@ BACKEND = EnvironmentBackend(
     # 1: values of other types than Python's plain ones equalled nothing, and `published` forbade no
     # words
     version=2,
-    doc="ColBench's programming tasks: an agent asks a human who knows the reference, and answers "
+    doc="ColBench's programming tasks: an agent questions a human who knows the reference, and "
+    "answers "
     "with a Python function, which is tested in a sandbox. Invented tasks, or ColBench's own from "
     "a file.",
     software=LIGHT,

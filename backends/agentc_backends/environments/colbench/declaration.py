@@ -56,7 +56,7 @@ def split_rules(options: OptionView, settings: TaskSettings) -> dict[str, SplitR
                 options.refuse(
                     "splits",
                     f"the split `{name}` names a file, and `tasks: {INVENTED}` invents them",
-                    fix="name a file in `tasks` as well, or ranges alone",
+                    fix="name a file in `tasks` as well, or only ranges",
                 )
             elif end > settings.invented_tasks:
                 options.refuse(

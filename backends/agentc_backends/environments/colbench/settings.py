@@ -66,7 +66,7 @@ _OF_INVENTED = only_with(
 _OF_PRICES = tuple(
     only_with(name, value, because="only `family: prices` has customs")
     for name, value in (("tasks", INVENTED), ("family", "prices")))
-_OF_MODEL = only_with("human", "model", because="`human: scripted` asks no model")
+_OF_MODEL = only_with("human", "model", because="`human: scripted` calls no model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ColBenchSettings:
         "has a task twice. Splits that share a task are refused.", DEFAULT, rule=False)
     family: Literal["slots", "prices"] = setting(
         "Invented tasks: functions with hidden numbers, all of which have to be asked for "
-        "(`slots`), or that price a thing which only the reference tells (`prices`).", "slots",
+        "(`slots`), or that price a thing which only the reference has (`prices`).", "slots",
         only_if=_OF_INVENTED)
     invented_tasks: int = setting("How many to invent.", 1000, minimum=10, maximum=1_000_000,
         only_if=_OF_INVENTED)
@@ -92,15 +92,16 @@ class ColBenchSettings:
         0.8, minimum=0, maximum=1, only_if=_OF_PRICES)
     careless: float = setting(
         "Of the expert of invented tasks: the probability that it leaves a question out, by seed; "
-        "what it was not told it guesses. 0: it asks all that it needs.", 0.0, minimum=0, maximum=1,
+        "it guesses what it does not know. 0: it requests all that it needs.", 0.0,
+        minimum=0, maximum=1,
         only_if=_OF_INVENTED)
     wander: float = setting(
         "The probability that it wastes a turn, before each question.", 0.0, minimum=0, maximum=1,
         only_if=_OF_INVENTED)
     reveal: str | None = setting(
         "What a description begins with, the reference in place of `{reference}`: for practice, of "
-        "an agent that is told all. With the words of a critic's `template` its first training can "
-        "teach it to read what only the critic will see. null: an agent is told nothing.", None,
+        "an agent that reads all. With the words of a critic's `template` its first training can "
+        "teach it to read what only the critic will see. null: an agent reads nothing.", None,
         pattern=r"\{reference\}")
     rounds: int = setting(
         "Replies of the agent; the human speaks after all but the last.", 10, minimum=1, maximum=50)
@@ -114,9 +115,9 @@ class ColBenchSettings:
     reply_chars: int = setting(
         "The human's replies are cut after as many characters.", 400, minimum=10, maximum=100_000)
     human: Literal["scripted", "model"] = setting(
-        "Who answers. `scripted`: tells one fact to a question about it; invented tasks bring "
-        "their facts along, those of others are read off the reference, which is weak and for "
-        "trying things out. `model`: the model that `simulator` names, which is shown the "
+        "Who answers. `scripted`: gives one fact to a question about it; invented tasks bring "
+        "their facts along, those of external tasks are read off the reference, which is weak "
+        "and for trying things out. `model`: the model that `simulator` names, which is shown the "
         "reference.", "scripted")
     human_temperature: float = setting(
         "Of a model's replies.", 0.0, minimum=0, maximum=2, only_if=_OF_MODEL)
@@ -130,11 +131,11 @@ class ColBenchSettings:
         "The system message of a model that plays the human; the released one is `You are a "
         "helpful assistant.`", SYSTEM, pattern="\\S", later=True, only_if=_OF_MODEL)
     human_dialogue: Literal["lines", "published"] = setting(
-        "How a model reads what was said. `lines`: a line for each reply. `published`: as the "
+        "How a model reads the dialogue. `lines`: a line for each reply. `published`: as the "
         "released code writes it, the description first and `agent:` at the end.", "lines",
         later=True, only_if=_OF_MODEL)
     human_seeding: Literal["text", "none"] = setting(
-        "Of a model's replies. `text`: follows from what was said, so that a fork hears the same; "
+        "Of a model's replies. `text`: follows from the dialogue, so that a fork hears the same; "
         "`none`: no seed is sent, as in the released code.", "text", later=True, only_if=_OF_MODEL)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the reference in a row: it is "

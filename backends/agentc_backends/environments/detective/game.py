@@ -272,7 +272,7 @@ class _Process:
         return self._read(
             # It ends itself after ten times the limit; see `interpreter.py`.
             10 * limit_s + _GRACE_SECONDS,
-            f"the game's interpreter gave no answer {what} within {limit_s:g} seconds of processor "
+            f"the game's interpreter gave no answer {what} within {limit_s:g} seconds of CPU "
             "time, or crashed",
         )
 

@@ -87,6 +87,6 @@ class DetectiveSettings:
     processes: int | None = setting(
         "Interpreters at a time; null: one for each core.", None, minimum=1, identity="placement")
     step_timeout_s: float = setting(
-        "Seconds of processor time until an interpreter that does not answer is ended and its "
+        "Seconds of CPU time until an interpreter that does not answer is ended and its "
         "episode is void.", 5.0, minimum=1, identity="placement")
-    forget: bool = setting("Find all legal actions anew.", False, in_spec=False)
+    forget: bool = setting("Find all legal actions again.", False, in_spec=False)

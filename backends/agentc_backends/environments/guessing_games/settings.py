@@ -66,8 +66,8 @@ class GuessingSettings:
         "All 157 objects, or the paper's subset of 10.", "all")
     expert_skill: float = setting(
         "The probability that a game of the expert is played well. Any other one is of questions "
-        "that tell some secrets from others, a third of them guesses: games of both make a start "
-        "for what learns from rewards.", 1.0, minimum=0, maximum=1, rule=False)
+        "that separate some secrets from others, a third of them guesses: games of both make a "
+        "start for what learns from rewards.", 1.0, minimum=0, maximum=1, rule=False)
     guess: Literal["any", "final"] = setting(
         "What a wrong guess does: `any` costs a question like others; `final` ends the game as if "
         "all questions had been asked in vain. Then a lucky guess is the best game there is and "

@@ -1,4 +1,4 @@
-"""Declares `env.gymnasium`: any environment of gymnasium's kind whose actions can be said in words.
+"""Declares `env.gymnasium`: any environment of gymnasium's kind whose actions are text.
 
 Splits, rewards and turns are what the spec says of it, since no check makes the environment.
 """
@@ -76,8 +76,8 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 BACKEND = EnvironmentBackend(
     id="env.gymnasium",
     version=1,
-    doc="Any environment of gymnasium's kind whose actions can be said in words (Discrete and Text "
-    "spaces): observations are told as text by a stated rule, tasks are seeds of `reset`.",
+    doc="Any environment of gymnasium's kind whose actions can be written as text (Discrete and "
+    "Text spaces): observations become text by a documented rule, tasks are seeds of `reset`.",
     software=GYMNASIUM,
     lease=_lease,
     fields=fields_of(GymnasiumSettings, groups={"reward": REWARD_FIELDS}),

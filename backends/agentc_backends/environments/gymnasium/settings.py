@@ -29,13 +29,13 @@ class GymnasiumSettings:
     actions: tuple[str, ...] = setting(
         "Names of a Discrete space's actions, in order. Unset: their numbers.", ())
     observation: Literal["value", "ansi", "both", "none"] = setting(
-        "What agents are told: the `value` of the observation, the `ansi` rendering, `both`, or "
+        "What agents observe: the `value` of the observation, the `ansi` rendering, `both`, or "
         "`none`, where `info` says enough.", "value")
     colours: Literal["brackets", "names", "drop"] = setting(
         "What becomes of colours in renderings: `[X]` (`brackets`), `<red>X</red>` (`names`), or "
-        "X alone (`drop`).", "brackets")
+        "only X (`drop`).", "brackets")
     digits: int = setting("Significant digits of numbers with a fraction.", 4, minimum=1,
                           maximum=17)
-    info: tuple[str, ...] = setting("Values of `info` that are told with each observation.", ())
+    info: tuple[str, ...] = setting("Values of `info` that are added to each observation.", ())
     reward: Mapping[str, Any] = setting("What the environment's rewards mean.", {})
     max_turns: int = setting("Turns of an episode, where the stage does not say.", 50, minimum=1)

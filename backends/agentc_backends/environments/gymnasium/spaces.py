@@ -90,8 +90,8 @@ def actions_of(space: Space[Any], names: Sequence[str]) -> Actions:
     if isinstance(space, Text):
         return TextActions(space)
     raise ValueError(
-        f"its actions are {space}, and texts are read for Discrete and Text spaces alone: wrap it "
-        "in an environment of your own with one of these (`package.module:Name-v0`)"
+        f"its actions are {space}, and texts are read only for Discrete and Text spaces: wrap it "
+        "in your own environment with one of these (`package.module:Name-v0`)"
     )
 
 

@@ -89,8 +89,8 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 BACKEND = EnvironmentBackend(
     id="env.mcp",
     version=2,
-    doc="Any MCP server, started for each episode or at an address: its tools are the actions, the "
-    "results what agents are told, and tasks with their success come from the spec.",
+    doc="Any MCP server, started for each episode or at an address: its tools are the actions, "
+    "their results the observations, and tasks with their success come from the spec.",
     software=MCP,
     lease=_lease,
     fields=fields_of(

@@ -33,7 +33,7 @@ class McpSettings:
     success: Mapping[str, Any] | None = setting(
         "The success of tasks that say none themselves: a result of a tool.", None, rule=False)
     tools: tuple[str, ...] = setting(
-        "Tools that agents are told of and may call. Unset: all that the server has.", ())
+        "Tools that agents see and may call. Unset: all that the server has.", ())
     instruction: str | None = setting(
         "What each task's first text begins with.", None, blank=True)
     max_turns: int = setting("Turns of an episode, where the stage does not say.", 20, minimum=1)

@@ -22,13 +22,13 @@ class OpenEnvSettings:
     action_form: Literal["text", "json"] = setting(
         "What an agent writes: the `text` of one field, or a `json` object of all fields.", "text")
     action_field: str | None = setting(
-        "The field that `text` goes to. Unset: the only one that the server's schema asks for.",
+        "The field that `text` goes to. Unset: the only one that the server's schema requests.",
         None,
         only_if=unless(
             "action_form", "json", because="`action_form: json` fills all fields"))
     action: Mapping[str, Any] = setting("Further fields of each action.", {})
     observation_fields: tuple[str, ...] = setting(
-        "Fields of observations that agents are told. Unset: all but reward, done, metadata.", ())
+        "Fields of observations that agents see. Unset: all but reward, done, metadata.", ())
     instruction: str | None = setting(
         "What each task's first text begins with.", None, blank=True)
     step_errors: Literal["failure", "observation"] = setting(
@@ -52,5 +52,5 @@ class OpenEnvSettings:
         "How long one call of the server may take, and a wait for a free place there.", 300.0,
         above=0, identity="placement")
     sessions: int = setting(
-        "Episodes at a time. OpenEnv's servers hold one unless they are told otherwise.", 8,
+        "Episodes at a time. OpenEnv's servers hold one unless configured otherwise.", 8,
         minimum=1, identity="placement")

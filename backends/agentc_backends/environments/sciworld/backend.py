@@ -59,7 +59,7 @@ def _check_simplifications(options: OptionView, words: tuple[str, ...]) -> None:
     elif "easy" in words and len(words) > 1:
         options.refuse(
             "simplifications",
-            "`easy` stands for a set of simplifications and is given alone",
+            "`easy` represents a set of simplifications and takes no other one beside it",
             fix="write `[easy]`, or the simplifications one by one",
         )
 

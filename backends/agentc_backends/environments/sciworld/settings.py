@@ -207,8 +207,9 @@ SIMPLIFICATIONS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SciworldSettings:
     simplifications: tuple[str, ...] = setting(
-        f"ScienceWorld's simplifications: {', '.join(SIMPLIFICATIONS[1:])}; `easy` alone is all of "
-        "them but openContainers (and, in electrical tasks, noElectricalAction). ETO plays with "
+        f"ScienceWorld's simplifications: {', '.join(SIMPLIFICATIONS[1:])}; `easy` by itself is "
+        "all "
+        "of them but openContainers (and, in electrical tasks, noElectricalAction). ETO plays with "
         "easy, AgentGym without any.", ("easy",))
     # What a server is told are variations, however they are written.
     splits: Mapping[str, Any] = setting(
@@ -229,7 +230,7 @@ class SciworldSettings:
         "Reward of a fatal mistake (focusing on the wrong thing), which ends the episode: -1, or "
         "0.", "keep")
     opening: Literal["task", "task_and_room"] = setting(
-        "First observation: the task alone, or with what the agent sees.", "task_and_room")
+        "First observation: only the task, or with what the agent sees.", "task_and_room")
     snap_actions: bool = setting(
         "Take an action that is not legal as the legal one that shares most words with it.", False)
     expert_thoughts: Literal["plain", "none"] = setting(

@@ -104,7 +104,7 @@ class InsideEnvironment:
 
     async def hidden(self, task_ids: Sequence[str]) -> list[dict[str, str]]:
         """Refused: whoever opens an environment in its own process plays it."""
-        message = f"/privileged: {self._reference.title} tells nobody that plays it what it hides"
+        message = f"/privileged: {self._reference.title} shows no player what it hides"
         raise BadRequestError(message, status=403)
 
     def _added(self) -> EnvironmentSession:

@@ -20,7 +20,7 @@ from agentc_backends.environments.server.environment import EnvironmentFailure
 
 LEASES_VARIABLE = "AGENTC_LEASES"
 _MODEL_REQUESTS = 64
-_MODEL = "the model that the environment asks"
+_MODEL = "the model that the environment calls"
 
 
 def lease_of_role(role: str = "simulator") -> Mapping[str, Any]:
@@ -95,7 +95,7 @@ class ModelService:
 
 
 _ENCODER_REQUESTS = 8
-_ENCODER = "the encoder that the environment asks"
+_ENCODER = "the encoder that the environment calls"
 
 
 class EncoderService:

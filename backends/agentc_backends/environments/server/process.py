@@ -49,7 +49,7 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     add_address_arguments(parser)
     parser.add_argument("--max-sessions", type=int, default=DEFAULT_MAX_SESSIONS)
     parser.add_argument("--max-waiting", type=int, default=DEFAULT_WAITING, help="calls")
-    parser.add_argument(PRIVILEGED, action="store_true", help="tell what no agent may see")
+    parser.add_argument(PRIVILEGED, action="store_true", help="give what no agent may see")
     parser.add_argument("--idle-timeout", type=float, default=DEFAULT_IDLE_TIMEOUT, help="seconds")
 
 

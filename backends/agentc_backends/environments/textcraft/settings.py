@@ -27,8 +27,8 @@ class TextCraftSettings:
         "How the expert words its plan: a thought for each step, or all recipes recalled in the "
         "first thought and craft actions without the output's count.", "stepwise")
     end_on_refusal: bool = setting(
-        "End an episode at the first action that the game refuses; as released, the agent may go "
-        "on.", False)
+        "End an episode at the first action that the game refuses; as released, the agent may "
+        "continue.", False)
     # What is invented shows in digests.
     recipes: Literal["minecraft", "invented"] = setting(
         "Minecraft's recipes, or invented ones to practise on: random recipes whose names "
@@ -38,4 +38,4 @@ class TextCraftSettings:
         rule=False, only_if=_OF_INVENTED)
     invented_seed: int = setting("Seed of the invented recipes.", 0, seed=True, rule=False,
         only_if=_OF_INVENTED)
-    recipe_directory: Path | None = setting("Default: those that ship.", None, in_spec=False)
+    recipe_directory: Path | None = setting("Default: the bundled ones.", None, in_spec=False)

@@ -191,7 +191,7 @@ class WebShopSettings(ShopOptions):
         "What the expert searches for: the instruction where that finds the product, or always "
         "the product's title.", "instruction")
     expert_thoughts: Literal["plain", "options", "none"] = setting(
-        "Thoughts of the expert: a plain sentence for each action; for options alone, with their "
+        "Thoughts of the expert: a plain sentence for each action; for options only, with their "
         "names (`color: gray`, as in instructions); or none.", "plain")
     expert_case: Literal["lower", "shown"] = setting(
         "Letters of the expert's actions: lower case, as in published trajectories, or as the "
@@ -200,7 +200,7 @@ class WebShopSettings(ShopOptions):
         "Results on a page; ten as released. Fewer make observations shorter.", PAGE_SIZE,
         minimum=1, maximum=MOST_RESULTS)
     repeat_instruction: bool = setting(
-        "Show the instruction on every page, as released, or on the first page alone.", True)
+        "Show the instruction on every page, as released, or only on the first page.", True)
     catalogue_sha256: str | None = setting("What the files have to be.", None, in_spec=False)
 
     @property

@@ -81,7 +81,7 @@ def benchmark_jobs(
     server = context.server_lease(own, "model")
     tasks = listed_names(own, "tasks")
     if not tasks:
-        own.refuse("tasks", f"{evaluator.id} needs a task", fix="name one, or a file of your own")
+        own.refuse("tasks", f"{evaluator.id} needs a task", fix="name one, or your own file")
     by_task = {task: evaluator.file_of(task) for task in tasks}
     for task, file in by_task.items():
         if file is None and PurePosixPath(task.partition("@")[0]).suffix in _FILES:

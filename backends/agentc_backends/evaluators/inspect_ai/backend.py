@@ -34,7 +34,6 @@ _EVALUATOR = ExternalEvaluator(
 
 BACKEND = benchmark_backend(
     _EVALUATOR,
-    doc="UK AISI's inspect, unmodified: tasks of Python files of one's own, or of packages by "
-    "name.",
+    doc="UK AISI's inspect, unmodified: tasks of custom Python files, or of packages by name.",
     capabilities=frozenset({"chat"}),
 )

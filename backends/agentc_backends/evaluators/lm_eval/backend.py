@@ -27,7 +27,7 @@ def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[
     if api == "chat" and comparing:
         view.refuse(
             "api",
-            f"{comparing[0]} compares likelihoods of answers, which no chat tells",
+            f"{comparing[0]} compares likelihoods of answers, which no chat server returns",
             fix="set api: completions",
         )
     if api == "completions" and not server.capabilities >= _SCORING:
@@ -55,6 +55,6 @@ _EVALUATOR = ExternalEvaluator(
 
 BACKEND = benchmark_backend(
     _EVALUATOR,
-    doc="EleutherAI's lm-eval, unmodified: its own tasks by name, or YAML files of one's own.",
+    doc="EleutherAI's lm-eval, unmodified: its own tasks by name, or custom YAML files.",
     capabilities=frozenset({"generate_until", "loglikelihood", "multiple_choice"}),
 )

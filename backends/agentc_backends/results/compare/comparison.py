@@ -130,8 +130,8 @@ def _notes(first: tuple[str, Metrics], second: tuple[str, Metrics]) -> Iterator[
     (one_name, one), (other_name, other) = first, second
     if one is not other and not read_scores([(other, one)], "reward").tasks:
         yield (
-            f"{one_name} and {other_name} have no common task with a score, so that nothing is "
-            f"said of their difference: infrastructure errors took {_lost(one)} tasks of "
+            f"{one_name} and {other_name} have no common task with a score, so their difference is "
+            f"not estimated: infrastructure errors took {_lost(one)} tasks of "
             f"{one_name} and {_lost(other)} of {other_name}, {len(one['tasks'])} in all; a rerun "
             "on servers that answer would give them scores"
         )
@@ -195,7 +195,7 @@ def compare_revisions(
         "notes": [
             *(
                 f"{baseline[0]} and {row['name']} have no task in common with revisions of both, "
-                "so that nothing is said of their difference"
+                "so their difference is not estimated"
                 for row in made
                 if row["name"] != baseline[0] and row[f"{REVISED}_difference"] is None
             ),

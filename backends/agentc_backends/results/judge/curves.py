@@ -159,24 +159,26 @@ def _on_side(known: BoundedNumber, side: str, value: float) -> bool:
 def _reason(verdict: str, side: str) -> str:
     other = "below" if side == "above" else "above"
     return {
-        REPRODUCED: f"our whole interval lies {side} the number",
-        NOT_REPRODUCED: f"our whole interval lies {other} the number",
-        WITHIN_NOISE: "our interval holds the number",
+        REPRODUCED: f"the entire 95% CI is {side} the claimed value",
+        NOT_REPRODUCED: f"the entire 95% CI is {other} the claimed value",
+        WITHIN_NOISE: "the 95% CI includes the claimed value",
         NOT_JUDGED: "",
     }[verdict]
 
 
 def _how(found: OverRuns) -> str:
     if found.method == "games":
-        return "the interval of one run is that of its games alone: another seed trains otherwise"
+        return (
+            "the interval of one run is that of its own games only: another seed trains otherwise"
+        )
     if found.method == "mean":
         return f"geometric mean of {found.runs} runs, Student's interval of its logarithm"
     if math.isinf(found.high) and found.low == 0:
         return (
-            f"median of {found.runs} runs, of which some are known by a bound alone: so few have "
+            f"median of {found.runs} runs, of which some are known only by a bound: so few have "
             "no interval then (six have one)"
         )
-    return f"median of {found.runs} runs, by their order: some are known by a bound alone"
+    return f"median of {found.runs} runs, by their order: some are known only by a bound"
 
 
 def _in_each(within: Sequence[bool], side: str, verdict: str) -> str:

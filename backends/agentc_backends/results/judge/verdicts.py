@@ -299,7 +299,7 @@ def _reason(judged: Mapping[str, Any]) -> str:
     verdict, relation = judged["verdict"], judged["relation"]
     if relation == "value":
         return {
-            REPRODUCED: "our interval lies inside the band around the paper's number",
+            REPRODUCED: "the 95% CI is inside the band around the paper's number",
             NOT_REPRODUCED: "further apart than chance and the tolerance explain",
             WITHIN_NOISE: "neither shown to lie inside the band around the paper's number, nor "
             "beyond what chance and the tolerance explain",
@@ -308,7 +308,10 @@ def _reason(judged: Mapping[str, Any]) -> str:
     low, high = (judged["difference"][k] for k in ("low", "high"))
     if verdict == WITHIN_NOISE:
         if not low <= 0 <= high:
-            return "our interval leaves the number out, but not with the other claims in view"
-        return "our interval holds the number"
+            return (
+                "the 95% CI excludes the claimed value, but not after adjustment for the other "
+                "claims"
+            )
+        return "the 95% CI includes the claimed value"
     side = relation if verdict == REPRODUCED else other
-    return f"our whole interval lies {side} the number"
+    return f"the entire 95% CI is {side} the claimed value"

@@ -8,7 +8,7 @@ from agentc.kinds.field import Field, Json, integer
 from agentc_backends.software import LIGHT
 
 OPTIONS: tuple[Field, ...] = (
-    integer("trajectories", "At most so many episodes of each stage in the page, spread evenly; "
+    integer("trajectories", "At most N episodes of each stage in the page, spread evenly; "
             "the page says how many there are.", 5000, minimum=0, maximum=100_000),
 )  # fmt: skip
 

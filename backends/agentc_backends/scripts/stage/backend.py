@@ -92,7 +92,7 @@ BACKEND = StageBackend(
     kind="script",
     version=1,
     doc="Runs a Python file or a command of the user's own in a folder that holds nothing but its "
-    "declared files, without a network unless the stage asks for one.",
+    "declared files, without a network unless the stage requests one.",
     software=LIGHT,
     lower=lower,
     capabilities=frozenset({"offline"}),

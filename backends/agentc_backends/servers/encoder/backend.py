@@ -33,7 +33,7 @@ def _lease(options: OptionView) -> LeaseDraft:
 BACKEND = ServerBackend(
     id="serve.encoder",
     version=1,
-    doc="A CLIP's features of pictures, one at a time in float32 on a processor, so that equal "
+    doc="A CLIP's features of pictures, one at a time in float32 on a CPU, so that equal "
     "pictures have equal features; it says nothing, and no stage takes it for its server.",
     software=VISION,
     lease=_lease,

@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", required=True, help="directory in Hugging Face layout")
     add_settings(parser, EngineOptions)
     parser.add_argument(
-        "--rerank-candidates", type=int, help="say the best of so many, by the run's critic"
+        "--rerank-candidates", type=int, help="say the best of N, by the run's critic"
     )
     parser.add_argument(
         "--rerank-critic", choices=("target", "online"), default="target", help="who ranks them"

@@ -270,7 +270,8 @@ class ServedModel:
     def check_grammar(self, grammar: str) -> None:
         if not self._structured:
             raise ValueError(
-                "replies are held to a form only by a server with `structured: true`; this one "
+                "replies are constrained to a form only by a server with `structured: true`; "
+                "this one "
                 "can neither demand a call (tool_choice), nor follow a schema (response_format, "
                 "strict functions)"
             )

@@ -47,7 +47,7 @@ class TransformersServer(EngineOptions):
         "Say the best of several candidates for each reply, by the critic of the run of "
         "`online_rl` that is served: what CHAI does while it acts. Not at temperature 0.", None)
     structured: bool = setting(
-        "Hold replies to a form where a request asks for it: calls that are "
+        "Hold replies to a form where a request requests it: calls that are "
         "demanded (`tool_choice`), strict functions, `response_format`. Takes another software "
         "environment, torch's with llguidance.", False)
 # fmt: on

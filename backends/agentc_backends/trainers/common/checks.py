@@ -54,5 +54,5 @@ def require_attention(implementation: str) -> None:
     if implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         raise TrainingFailedError(
             "attention: flash takes the package flash-attn, which this software environment does "
-            "not hold; put it into a lock of your own (`software:`), or set attention: sdpa"
+            "not hold; put it into your own lock (`software:`), or set attention: sdpa"
         )

@@ -65,7 +65,7 @@ def relaunch(module: str, placement: Mapping[str, Any], job_file: str) -> None:
     if nodes > 1 and processes % nodes:
         raise slurm_nodes.RendezvousError(
             f"{nodes} nodes cannot share {processes} processes equally: the profile or the cluster "
-            "gave another number of nodes than the spec asks for"
+            "gave another number of nodes than the spec requests"
         )
     sys.stdout.flush()
     sys.stderr.flush()

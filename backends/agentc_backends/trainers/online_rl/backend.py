@@ -107,14 +107,14 @@ CHAI = StageBackend(
     id="chai.online_rl",
     kind="online_rl",
     version=2,
-    doc="CHAI: the policy stays as it is, and of several candidates for each reply the one is said "
-    "that a critic thinks best, which learns as ArCHer's does (Verma et al. 2022).",
+    doc="CHAI: the policy stays as it is, and of several candidates for each reply the critic's "
+    "best one is used, which learns as ArCHer's does (Verma et al. 2022).",
     software=TORCH,
     lower=_lower_chai,
     capabilities=_WITH_CRITIC,
     options=(*ACTION_OPTIONS, *fields_of(RankingOptions)),
     unused={
-        "actor": "CHAI trains no policy; its critic chooses what is said",
+        "actor": "CHAI trains no policy; its critic chooses the reply",
         "warmup": "no update of the policy comes behind it; the critic chooses from the first "
         "iteration on, as in the released code",
         "keep": "the policy is the same after every iteration; `start` continues with the critic "
@@ -161,8 +161,8 @@ PPO = StageBackend(
         "critic.max_length": "PPO's values read with the policy's body",
         "actor.updates": "PPO goes over an iteration's episodes in all `epochs`",
         "actor.advantage": "PPO's advantages are GAE's; see `normalise`",
-        "buffer.capacity": "PPO learns from the episodes of the iteration alone",
-        "buffer.episodes": "PPO learns from the episodes of the iteration alone",
+        "buffer.capacity": "PPO learns only from the episodes of the iteration",
+        "buffer.episodes": "PPO learns only from the episodes of the iteration",
     },
 )
 

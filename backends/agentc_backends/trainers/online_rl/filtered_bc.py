@@ -107,6 +107,6 @@ def filter_warning(curve: Iterable[Mapping[str, Any]], share: float) -> str | No
     return (
         f"in {len(crowded)} of {len(phases)} iterations more than twice the best "
         f"{100 * share:g}% of episodes were imitated, {last['imitated']:.0f} of "
-        f"{last['kept']:.0f} in the last of them: so many have a return of at least "
+        f"{last['kept']:.0f} in the last of them: N have a return of at least "
         f"{last['cutoff']:g}. Set `keep_share` below the share of episodes that reach more"
     )

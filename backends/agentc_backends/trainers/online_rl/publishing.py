@@ -143,7 +143,7 @@ def read_critic(folder: Path, rank_with: RankWith) -> tuple[Critic, Mapping[str,
         if ENCODER not in description and any(
             name.startswith(_ENCODER_WEIGHTS) for name in weights
         ):
-            raise ValueError("the encoder that it reads with was not published; make it anew")
+            raise ValueError("the encoder that it reads with was not published; make it again")
         critic = _untrained_critic(folder, description.get(ENCODER), len(weights[_HEAD_WEIGHTS]))
         load_weights(critic, weights)
     except (OSError, ValueError, KeyError, RuntimeError) as error:

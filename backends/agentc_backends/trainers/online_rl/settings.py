@@ -74,7 +74,7 @@ class PpoOptions:
         above=0)
     gae_lambda: float = setting(
         "Share of a token's surprise that the token before it is credited with, and so on (GAE): 1 "
-        "weighs all that followed, 0 the next value alone.", 0.95, minimum=0, maximum=1)
+        "weighs all that followed, 0 only the next value.", 0.95, minimum=0, maximum=1)
     epochs: int = setting(
         "Times that policy and values go over the episodes of an iteration.", 4, minimum=1)
     entropy_coef: float = setting(

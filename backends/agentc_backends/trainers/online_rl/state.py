@@ -218,7 +218,7 @@ def run_start(job: Job, learner: Learner) -> RunStart:
     [folder] = folders
     if not (folder / STATE).is_dir():
         raise FatalError(
-            "the run to go on from did not publish its state; run it with `publish_state: true`"
+            "the run to continue from did not publish its state; run it with `publish_state: true`"
         )
     read_learner(folder / STATE, learner)
     run = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))

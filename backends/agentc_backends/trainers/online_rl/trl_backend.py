@@ -63,8 +63,7 @@ def _refuse_split_texts(view: StageView, context: LowerContext) -> None:
     if view.text("on_overflow") == "drop_oldest":
         view.refuse(
             "on_overflow",
-            "TRL reads an episode as one text, and what was dropped would have to stand in it and "
-            "not",
+            "TRL reads an episode as one text, and what was dropped would have to be in it and not",
             fix="set it to error or end",
         )
 

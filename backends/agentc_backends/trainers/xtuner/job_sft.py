@@ -92,7 +92,7 @@ def last_error(lines: Sequence[str]) -> str:
         found = _ERROR.match(line.strip())
         if found and "ChildFailedError" not in line:
             return found.group(1)
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
 def newest_checkpoint(work_dir: Path) -> Path | None:

@@ -59,9 +59,9 @@ BACKENDS: tuple[Code, ...] = (
     Code(
         "AGC606",
         "an environment, server, prompt or input without effect",
-        "The stage names one, but its backend never asks for it, so that naming another would "
+        "The stage names one, but its backend never requests it, so that naming another would "
         "change nothing. Remove it, or choose a backend that uses it. Of inputs it is a warning, "
-        "and nothing is said of those that a template wires: a setting beside `use` may make them "
+        "and none is given for those that a template wires: a setting beside `use` may make them "
         "idle, and cannot take them out.",
     ),
     Code(
@@ -94,7 +94,7 @@ BACKENDS: tuple[Code, ...] = (
     Code(
         "AGC609",
         "an installed backend that cannot be used",
-        "A distribution announces a backend that the spec asks for, or that does the work of one "
+        "A distribution announces a backend that the spec requests, or that does the work of one "
         "of its stages, but it cannot be imported, is none, or has a name that another one has or "
         "without its kind. The rest works; `backend: auto` may choose otherwise than where it is "
         "whole.",
@@ -144,7 +144,7 @@ BACKENDS: tuple[Code, ...] = (
         "AGC676",
         "a lock for other hardware",
         "A backend has builds of its software for several kinds of hardware, each in a software "
-        "environment of its own, and placement says which of them a job runs in. `software:` puts "
+        "environment of its own, and placement says which a job runs in. `software:` puts "
         "a lock of one build in the place of another, whose programs would not start, or would "
         "not use the devices that they were given.",
     ),
@@ -158,6 +158,7 @@ ROUNDS: tuple[Code, ...] = (
         "AGC657",
         "more values than rounds",
         "`per_round:` gives values for rounds that the repeat does not have. Where the number of "
-        "rounds is an expression, spare values are for other choices of it, and nothing is said.",
+        "rounds is an expression, spare values are for other choices of it, and there is no "
+        "message.",
     ),
 )

@@ -47,8 +47,8 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC407",
         "`per_round` outside a repeat",
-        "`per_round:` lists a value for each round of the `repeat:` that the stage stands in; this "
-        "one stands in none.",
+        "`per_round:` lists a value for each round of the `repeat:` that the stage is in; this "
+        "one is in none.",
     ),
     Code(
         "AGC408",
@@ -80,7 +80,7 @@ NAMES: tuple[Code, ...] = (
     Code(
         "AGC412",
         "no such round",
-        "The repeat has fewer rounds than the name asks for, or the "
+        "The repeat has fewer rounds than the name requests, or the "
         "name does not say which stage of the repeat is meant.",
     ),
     Code(
@@ -118,7 +118,7 @@ CLAIMS: tuple[Code, ...] = (
         "AGC443",
         "a claimed value without the paper's n",
         "A mean over 200 test tasks is known to a few points only. Without the paper's n the "
-        "noise in its number cannot be told, and so there is no verdict on another number.",
+        "noise in its number cannot be determined, and so there is no verdict on another number.",
     ),
     Code(
         "AGC444",
@@ -175,18 +175,18 @@ TEMPLATES: tuple[Code, ...] = (
     Code(
         "AGC421",
         "unknown template",
-        "`use:` names a template that ships with agentc, or a file beside the spec as "
+        "`use:` names a bundled template, or a file beside the spec as "
         "`./mine.yaml`. `agentc init --templates` lists the former.",
     ),
     Code(
         "AGC422",
         "a template outside of the spec's folder",
-        "A spec may come from a stranger: it reads templates from its own folder only.",
+        "A spec may come from a third party: it reads templates from its own folder only.",
     ),
     Code(
         "AGC423",
         "`with` or `append` without `use`",
-        "They give values to a template and extend its lists, so they stand beside `use:`.",
+        "They give values to a template and extend its lists, so they are beside `use:`.",
     ),
     Code(
         "AGC424",

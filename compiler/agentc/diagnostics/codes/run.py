@@ -15,7 +15,8 @@ RUN: tuple[Code, ...] = (
         "AGC730",
         "over the budget",
         "The estimate of what is left to run exceeds an amount under `budget:`, so nothing was "
-        "started. `agentc plan --cost SPEC` shows the estimate by stage and what it rests on; what "
+        "started. `agentc plan --cost SPEC` shows the estimate by stage and what it depends on; "
+        "what "
         "the store has already costs nothing again. `agentc run --over-budget` runs all the same.",
         no_example="It takes a run: a spec with `budget: {wall_hours: 0.001}` gets it.",
     ),
@@ -27,7 +28,7 @@ RUN: tuple[Code, ...] = (
     Code(
         "AGC732",
         "GPU-hours of an experiment without GPUs",
-        "No stage asks for a GPU (`placement: {gpus: ...}`), so that no run uses GPU-hours and the "
+        "No stage requests a GPU (`placement: {gpus: ...}`), so that no run uses GPU-hours and the "
         "amount bounds nothing.",
     ),
     Code(
@@ -46,8 +47,8 @@ RUN: tuple[Code, ...] = (
         "AGC742",
         "something outside of the spec changed",
         "The lock names every model revision, file, template, software environment and backend "
-        "version that results rest on, and one of them is another one now. Results made from here "
-        "on are not those that the lock was written for. Without --locked this is a warning.",
+        "version that results depend on, and one of them is another one now. Results made from "
+        "here on are not those that the lock was written for. Without --locked this is a warning.",
     ),
     Code(
         "AGC743",
@@ -68,8 +69,8 @@ RUN: tuple[Code, ...] = (
         "AGC745",
         "a branch or tag that is not pinned",
         "A branch or a tag of a model hub may mean another commit tomorrow. The first `agentc run` "
-        "asks the hub for its commit and writes it to the lock beside the spec, as `agentc lock` "
-        "does. From then on every command uses that commit. `agentc bundle` and --locked "
+        "requests its commit from the hub and writes it to the lock beside the spec, as `agentc "
+        "lock` does. From then on every command uses that commit. `agentc bundle` and --locked "
         "take no revision without a pin.",
     ),
     Code(
@@ -88,12 +89,12 @@ RUN: tuple[Code, ...] = (
         "AGC790",
         "rounds that stop by no measure",
         "`until.stage` is a stage of its own repeat, whose `metric` is looked at after each round. "
-        "What stands outside of the rounds tells none of them from another.",
+        "What is outside of the rounds distinguishes none of them from another.",
     ),
     Code(
         "AGC791",
         "a rule that ends no rounds, or all",
-        "`until` says `reaches`, a value of the metric; or `no_gain_for`, so many rounds in a row "
+        "`until` says `reaches`, a value of the metric; or `no_gain_for`, N rounds in a row "
         "that are not better than the best before them by more than `min_gain`; or both, and the "
         "first that holds ends the rounds. docs/stopping.md has examples.",
     ),

@@ -34,7 +34,7 @@ SOURCE: tuple[Code, ...] = (
         "AGC105",
         "a limit is exceeded",
         "Specs are bounded in size, nesting, number of aliases "
-        "and length of a value, so that a stranger's file cannot exhaust the machine.",
+        "and length of a value, so that an untrusted file cannot exhaust the machine.",
     ),
     Code(
         "AGC106",
@@ -57,7 +57,7 @@ SOURCE: tuple[Code, ...] = (
     Code(
         "AGC109",
         "an alias without anchor",
-        "`*name` repeats what `&name` marked earlier, and cannot stand inside of it.",
+        "`*name` repeats what `&name` marked earlier, and cannot be inside of it.",
     ),
     Code(
         "AGC110",
@@ -79,13 +79,13 @@ SOURCE: tuple[Code, ...] = (
         "AGC113",
         "a key is not text",
         "YAML allows lists and mappings as keys; a spec has no use for them. Most often a bracket "
-        "stands where the name of an entry was meant.",
+        "is where the name of an entry was meant.",
     ),
     Code(
         "AGC120",
         "something that looks like a password, token or private key",
         "A spec is published, copied into every compiled directory and kept in the store's "
-        "records, so a credential may not stand in it, nor in its comments, nor in a `-p` value. "
+        "records, so a credential may not be in it, nor in its comments, nor in a `-p` value. "
         "It is looked for by the known forms of such keys and, under names that end in `key`, "
         "`token`, `secret` or `password`, by its randomness. The message does not repeat it. "
         "Settings that take a secret take `{secret: NAME}`, the name of an environment variable.",
@@ -108,14 +108,14 @@ SOURCE: tuple[Code, ...] = (
     Code(
         "AGC123",
         "a path outside of the spec's folder",
-        "What a spec names has to lie in its own folder, links followed: a spec of somebody else "
-        "could otherwise take in any file of yours. On machines where models lie elsewhere, "
+        "What a spec names has to lie in its own folder, links followed: a spec of another user "
+        "could otherwise take in any of your files. On machines where models lie elsewhere, "
         "`--allow-path DIR` or the variable AGENTC_ALLOW_PATH allows a directory.",
     ),
     Code(
         "AGC125",
         "a character that looks like another, or cannot be seen, breaks YAML",
-        "A no-break space, a full-width colon or a typographic quote stands where YAML wants the "
+        "A no-break space, a full-width colon or a typographic quote is where YAML wants the "
         "ordinary one. Word processors, chats and web pages put them in. Where such a character "
         "is part of a key, a name or a value that is refused, a note of that error names it.",
     ),
@@ -137,7 +137,7 @@ STRUCTURE: tuple[Code, ...] = (
         "AGC202",
         "a key is missing",
         "The key has no default, since no value of it would be right for most experiments: "
-        "learning rates, batches and lengths are choices. It may stand in the stage, or under "
+        "learning rates, batches and lengths are choices. It may be in the stage, or under "
         "`defaults:` for every stage that has such a key.",
     ),
     Code(
@@ -184,7 +184,7 @@ STRUCTURE: tuple[Code, ...] = (
         "AGC210",
         "a value breaks its pattern",
         "The text does not have the form that its place wants. A model's revision, for example, is "
-        "a commit: a branch such as `main` may be another model tomorrow, and nothing would tell.",
+        "a commit: a branch such as `main` may be another model tomorrow, without any notice.",
     ),
     Code(
         "AGC211",
@@ -196,7 +196,7 @@ STRUCTURE: tuple[Code, ...] = (
         "an empty instruction",
         "Every conversation starts with the instruction of its prompt. An empty one is allowed, "
         "and is hardly ever meant, unless whole replies are actions (`reply_format: text`): then "
-        "the task may be all that is said.",
+        "the task may be the only text.",
     ),
     Code(
         "AGC213",
@@ -231,7 +231,7 @@ EXPRESSIONS: tuple[Code, ...] = (
     Code(
         "AGC302",
         "an expression that cannot be parsed",
-        "Between `{{` and `}}` stands one Jinja expression.",
+        "Between `{{` and `}}` is one Jinja expression.",
     ),
     Code(
         "AGC303",
@@ -243,8 +243,8 @@ EXPRESSIONS: tuple[Code, ...] = (
         "AGC304",
         "an expression that does too much",
         "Expressions compute settings from params. "
-        "Attributes, calls of methods, and huge numbers, texts and ranges are refused, so that a "
-        "stranger's spec can neither run code nor stall the compiler.",
+        "Attributes, calls of methods, and huge numbers, texts and ranges are refused, so that an "
+        "untrusted spec can neither run code nor stall the compiler.",
     ),
     Code(
         "AGC305",
@@ -280,20 +280,20 @@ EXPRESSIONS: tuple[Code, ...] = (
         "The spec refers to a secret by the name of an environment variable, and the shell that "
         "runs agentc does not have it, or has a line break in it where a key is one line. Nothing "
         "was started. The message does not show the value.",
-        no_example="Only `agentc run` asks the shell whether it is set.",
+        no_example="Only `agentc run` checks whether it is set.",
     ),
     Code(
         "AGC322",
         "a literal where a reference to a secret belongs",
-        "A key that stands in a spec ends up in repositories, plans and reports. The setting takes "
+        "A key that is in a spec ends up in repositories, plans and reports. The setting takes "
         "`{secret: NAME}` or `\"{{ secret('NAME') }}\"`; the value is read from the environment "
-        "variable NAME when the job runs, and never written. What stood there is not shown.",
+        "variable NAME when the job runs, and never written. What was there is not shown.",
     ),
     Code(
         "AGC323",
         "expressions that take too much work",
         "All expressions of a spec together may handle ten million list items, which takes "
-        "some seconds; a stranger's file must not keep a machine busy for longer. Rounds and "
+        "some seconds; an untrusted file must not keep a machine busy for longer. Rounds and "
         "sweeps evaluate an expression again for each of their stages.",
         no_example="An example would take thousands of lines.",
     ),

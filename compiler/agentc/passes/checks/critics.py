@@ -58,7 +58,7 @@ def rows_hold_an_episode(subject: StageContext) -> Iterator[Finding]:
             f"but a row of the critic holds {length}",
             path="max_length",
             notes=(
-                f"{counted(turns, 'turn')} x {counted(reply, 'token')}; what the agent is told"
+                f"{counted(turns, 'turn')} x {counted(reply, 'token')}; what the agent reads"
                 f"{told} come{'' if told else 's'} on top",
                 f"`truncation: {subject.settings.text('truncation')}` {happens}",
             ),
@@ -156,8 +156,8 @@ CHOICES: tuple[Rule, ...] = (
         code=Code(
             "AGC668",
             "candidates that nobody chooses from",
-            "A rollout or an evaluation with `candidates` above 1 draws so many replies at each "
-            "turn and goes on with the one that its `critic` thinks best, by what the critic has "
+            "A rollout or an evaluation with `candidates` above 1 draws N replies at each "
+            "turn and continues with the one that its `critic` thinks best, by what the critic has "
             "learned beyond its `reference`. Both have to be named.",
         ),
         kinds=_CHOOSING,

@@ -117,7 +117,7 @@ def _prompts_vary(subject: StageContext) -> bool:
 
 def _why_alike(subject: StageContext) -> str:
     if subject.stage.inputs.get(PREFIXES.name):
-        return "all attempts behind a prefix go on from the same messages"
+        return "all attempts behind a prefix continue from the same messages"
     if subject.settings.get("prompt_per_attempt") is False:
         return "`prompt_per_attempt: false` shows every attempt the same prompt"
     return "the environment shows every attempt the same prompt"
@@ -136,7 +136,7 @@ def stop_leaves_action(subject: StageContext) -> Iterator[Finding]:
         yield Finding(
             message=f"the stop text {_escaped(stop)} ends every reply before its action",
             path=f"decode.stop.{number}",
-            expected=f"a text that stands in no `{reply_format}` reply, such as "
+            expected=f"a text that is in no `{reply_format}` reply, such as "
             + _escaped("\nObservation:"),
             notes=(f"of {_escaped(reply)} it leaves {_escaped(left)}",) if reply else (),
             fix="remove it"
@@ -243,7 +243,7 @@ EPISODES: tuple[Rule, ...] = (
         code=Code(
             "AGC632",
             "a stop text inside every reply",
-            "Servers cut a reply at the first stop text and leave it out. A stop text that stands "
+            "Servers cut a reply at the first stop text and leave it out. A stop text "
             "before the action in every reply of the prompt's format leaves no action at all.",
         ),
         kinds=ACTING,
@@ -279,8 +279,8 @@ def last_observation_after_instruction(subject: StageContext) -> Iterator[Findin
         return
     if prompt.acknowledgement is None:
         yield Finding(
-            message=f"prompt `{prompt.name}` shows the last observation alone, and its instruction "
-            "stands in the message of the first one",
+            message=f"prompt `{prompt.name}` shows only the last observation, and its instruction "
+            "is in the message of the first one",
             path="prompt",
             fix="give the prompt an `acknowledgement` such as `OK`, or `role: system`",
         )
@@ -310,7 +310,7 @@ def _prompt_of(subject: StageContext, source: Stage) -> str | None:
 def _finding(subject: StageContext, prompt: str, path: str) -> Finding:
     return Finding(
         message=f"`{subject.stage.id}` takes whole conversations for what their policy saw, and "
-        f"prompt `{prompt}` showed it the last observation alone",
+        f"prompt `{prompt}` showed it only the last observation",
         path=path,
         notes=(
             "stages of kind sft, rollout, evaluate, online_rl and offline_rl know of "
@@ -323,7 +323,7 @@ def _finding(subject: StageContext, prompt: str, path: str) -> Finding:
 _CODE = Code(
     "AGC610",
     "a memory of the last observation where the whole is meant",
-    "Under `memory: last` each reply stands behind the instruction and one observation. That "
+    "Under `memory: last` each reply is behind the instruction and one observation. That "
     "needs an instruction with a message of its own, and suits stages that know of it: pairs, "
     "candidates, mixtures and search trees are made of whole conversations, and training on them "
     "would put each reply behind what its policy never saw.",

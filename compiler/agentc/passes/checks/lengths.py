@@ -123,8 +123,8 @@ def prompt_fits_row(subject: StageContext) -> Iterator[Finding]:
         if prompt is None or length is None or _words(prompt) < length:
             continue
         yield Finding(
-            message=f"the prompt `{prompt.name}` of `{source.id}` alone fills the {length} tokens "
-            "of a training row",
+            message=f"the prompt `{prompt.name}` of `{source.id}` by itself fills the {length} "
+            "tokens of a training row",
             path="max_length",
             notes=(
                 f"its {_words(prompt)} words are a token or more each "
@@ -254,7 +254,7 @@ def _words(prompt: Prompt) -> int:
 _BEYOND_CONTEXT = Code(
     "AGC508",
     "longer than the model's context",
-    "The model that this stage starts from has fewer positions than the stage asks for: it is made "
+    "The model that this stage starts from has fewer positions than the stage requests: it is made "
     "so by this spec, or published so. Beyond them it has no position to give a token: training "
     "would fail, or learn nonsense.",
 )
@@ -279,7 +279,7 @@ LENGTHS: tuple[Rule, ...] = (
         code=Code(
             "AGC627",
             "a server longer than its model",
-            "The server would be told to hold more tokens than the model has positions, which it "
+            "The server would be asked to hold more tokens than the model has positions, which it "
             "refuses when it starts.",
         ),
         kinds=LEASING,

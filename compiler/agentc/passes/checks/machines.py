@@ -52,7 +52,7 @@ def memory_in_mib(subject: StageContext) -> Iterator[Finding]:
     if memory is None or memory >= _LEAST_MEMORY:
         return
     yield Finding(
-        message=f"`{subject.stage.id}` asks for {memory} MiB of memory, in which no job runs",
+        message=f"`{subject.stage.id}` requests {memory} MiB of memory, in which no job runs",
         path="placement.mem_mb",
         notes=("mem_mb counts MiB; a cluster ends a job that takes more than it asked for",),
         fix=f"set placement.mem_mb to {memory * 1024} for {memory} GiB",
@@ -75,28 +75,28 @@ def nodes_can_be_used(subject: StageContext) -> Iterator[Finding]:
             for each in subject.table.stage_backends(stage.kind)
             if MULTINODE in each.capabilities
         ]
-        message = f"{stage.backend} trains on one node, and `{stage.id}` asks for {nodes}"
+        message = f"{stage.backend} trains on one node, and `{stage.id}` requests {nodes}"
         fix = f"use {' or '.join(able)}, or set placement.nodes to 1" if able else fix
     elif (served := subject.server()) is not None and stage.kind not in WITHOUT_MODEL:
         backend_of_server, server = served
         scope = server.text("scope")
         if scope == "shared":
-            message = f"`{server.name}` is a job of its own, and `{stage.id}` asks for {nodes}"
+            message = f"`{server.name}` is a job of its own, and `{stage.id}` requests {nodes}"
             fix = f"leave placement.nodes out here; servers.{server.name}.placement is the server's"
         elif scope == "node":
-            message = f"`{server.name}` is a server of one node, and `{stage.id}` asks for {nodes}"
+            message = f"`{server.name}` is a server of one node, and `{stage.id}` requests {nodes}"
             fix = "leave placement.nodes out, or write `scope: job` or `scope: shared`"
         elif MULTINODE in backend_of_server.capabilities:
             return
         else:
             name = backend_of_server.id
-            message = f"{name} serves from one node, and `{stage.id}` asks for {nodes}"
+            message = f"{name} serves from one node, and `{stage.id}` requests {nodes}"
             able = [each.id for each in subject.table.servers() if MULTINODE in each.capabilities]
             others = f"use {' or '.join(able)}, " if able else ""
             fix = f"{others}set placement.nodes to 1, or name an endpoint that somebody starts "
             fix += "across nodes (backend: openai)"
     else:
-        message = f"a stage of kind {stage.kind} runs on one node, and asks for {nodes}"
+        message = f"a stage of kind {stage.kind} runs on one node, and requests {nodes}"
     yield Finding(message=message, path="placement.nodes", fix=fix)
 
 

@@ -64,7 +64,7 @@ def enough_attempts(subject: StageContext) -> Iterator[Finding]:
         return
     tree = played.kind in makers(SEARCH_TREES)
     yield Finding(
-        message=f"the best of {most} cannot be told from "
+        message=f"the best of {most} cannot be determined from "
         + (f"the one tree that `{played.id}` grows" if tree else counted(attempts, "attempt"))
         + " at a task",
         path="best_of",
@@ -134,8 +134,8 @@ MEASURES: tuple[Rule, ...] = (
         code=Code(
             "AGC687",
             "loops of other actions",
-            "Trajectories hold replies, and which part of one is its action the stage said that "
-            "played them. A measure that reads them otherwise would count loops of actions that "
+            "Trajectories hold replies, and the stage that played them defines which part of one "
+            "is its action. A measure that reads them otherwise would count loops of actions that "
             "no environment was given.",
         ),
         kinds=("measure",),

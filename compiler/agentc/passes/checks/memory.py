@@ -51,7 +51,7 @@ def _unknown(place: Settings) -> Iterator[Finding]:
         return
     if number is not None and number <= _MOST_COUNTED and place.get(_COUNT) is None:
         yield Finding(
-            message=f"`gpu` is the memory of each GPU: {said} GB, and nobody asks for a GPU",
+            message=f"`gpu` is the memory of each GPU: {said} GB, and nobody requests a GPU",
             path=CARD,
             at=place.entry if isinstance(place.entry, Resource) else None,
             fix=f"for their number write `gpus: {said}`, for memory `{said}gb`",
@@ -80,7 +80,7 @@ def _asked_of_nobody(place: Settings, said: object) -> Iterator[Finding]:
     if place.get(_COUNT) is not None or (isinstance(entry, Stage) and CARD in entry.defaulted):
         return
     yield Finding(
-        message=f"`gpu` says what each GPU holds ({card_label(said)}), and nobody asks for one",
+        message=f"`gpu` says what each GPU holds ({card_label(said)}), and nobody requests one",
         path=CARD,
         at=entry if isinstance(entry, Resource) else None,
         severity="warning",

@@ -187,10 +187,10 @@ MODEL_SERVERS: tuple[Rule, ...] = (
             "AGC667",
             "model servers of one job that would share a GPU",
             "A job may start several model servers: that of the policy, one that its environment "
-            "asks (`simulator:`), and those of a critic and its reference that choose among "
+            "calls (`simulator:`), and those of a critic and its reference that choose among "
             "`candidates`. On one node each gets GPUs of its own out of "
             "`placement.gpus`, so there have to be enough for all of them. Over several nodes they "
-            "are not told apart: there one of them has to be a shared server or an endpoint.",
+            "are not distinguished: there one of them has to be a shared server or an endpoint.",
         ),
         kinds=_ASKING,
         check=model_servers_apart,

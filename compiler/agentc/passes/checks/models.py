@@ -268,16 +268,16 @@ def _unsayable(prompt: Prompt, model: str, path: str) -> Iterator[Finding]:
     """The first thing of a prompt that plain text cannot say."""
     if prompt.system is not None:
         what = "has an instruction of `role: system`, and plain text has no roles"
-        fix = "write `role: user`: the instruction then stands before the task"
+        fix = "write `role: user`: the instruction then is before the task"
     elif prompt.reply_format == "tools":
         what = "lets the agent call a function, which takes lines, and plain text has no roles to "
         what += "show one in"
         fix = "set reply_format to react_inline, action_only or text"
     elif prompt.reply_format == "react":
-        what = "asks for replies of two lines, and in plain text the first line end ends a reply"
+        what = "requests replies of two lines, and in plain text the first line end ends a reply"
         fix = "set reply_format to react_inline, action_only or text"
     elif prompt.output_marker is not None:
-        what = "lets thoughts stand on lines of their own before `output_marker`, and in plain "
+        what = "lets thoughts be on lines of their own before `output_marker`, and in plain "
         what += "text the first line end ends a reply"
         fix = "leave output_marker out"
     elif any("\n" in reply for reply in _replies(prompt)):
@@ -304,8 +304,8 @@ PLAIN_TEXT: tuple[Rule, ...] = (
         code=Code(
             "AGC616",
             "what plain text cannot say",
-            "Under `chat_format: plain` texts stand one behind the other without marks of who "
-            "said them, and the end of its line ends a reply. That has no place for a system "
+            "Under `chat_format: plain` texts follow each other without marks of their "
+            "roles, and the end of its line ends a reply. That has no place for a system "
             "text, and none for a second line of a reply: rows that hold one would end the job.",
         ),
         kinds=_READERS,

@@ -117,7 +117,10 @@ def _within_gpus(shape: Shape) -> Iterator[Finding]:
     if gpus is not None and gpus >= needed:
         return
     has = "no GPU" if not gpus else counted(gpus, "GPU", "GPUs")
-    who, asks = shape.leased.who, "the stage asks" if shape.entry is None else "its placement asks"
+    who, asks = (
+        shape.leased.who,
+        "the stage requests" if shape.entry is None else "its placement requests",
+    )
     without = "server" if shape.entry is None else "placement"
     yield Finding(
         message=f"{who} spreads over {needed} devices, but {asks} for {has}",
@@ -150,10 +153,10 @@ def idle_gpus(subject: StageContext) -> Iterator[Finding]:
         backend = subject.table.backends.get(stage.backend)
         if backend is None or "gpu" in backend.capabilities:
             return
-        used, why = 0, f"{stage.backend} computes on the processor"
+        used, why = 0, f"{stage.backend} computes on the CPU"
         fix = "set placement.gpus to 0 here"
     elif settings.get("parts") is not None and "revision" not in settings.texts("parts"):
-        used, why = 0, "only the part `revision` asks the model"
+        used, why = 0, "only the part `revision` calls the model"
         fix = "set placement.gpus to 0 here"
     elif subject.server() is not None:
         used, why, fix = _used_by_server(subject, gpus)
@@ -174,7 +177,7 @@ def _used_by_server(subject: StageContext, gpus: int) -> tuple[int, str, str]:
     assert served is not None
     name, capabilities = served[0].id, served[0].capabilities
     if "remote" in capabilities:
-        return 0, f"{name} is somebody else's endpoint", "set placement.gpus to 0"
+        return 0, f"{name} is external endpoint", "set placement.gpus to 0"
     if "gpu" not in capabilities:
         return 0, f"{name} serves on CPUs", "set placement.gpus to 0, or use a server for GPUs"
     if shape is None or shape.entry is not None or shape.uneven:

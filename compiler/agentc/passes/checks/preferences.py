@@ -274,7 +274,7 @@ PREFERENCES: tuple[Rule, ...] = (
         code=Code(
             "AGC652",
             "explored tasks without an expert",
-            "The expert's `limit` is smaller than the rollout's, so many episodes are played and "
+            "The expert's `limit` is smaller than the rollout's, N episodes are played and "
             "then paired with nothing.",
         ),
         kinds=("pair",),

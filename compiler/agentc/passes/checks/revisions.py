@@ -191,11 +191,11 @@ def marks_heeded(subject: StageContext) -> Iterator[Finding]:
         if source.inputs.get(PREFIXES.name):
             begins = listed(source.inputs[PREFIXES.name])
             yield Finding(
-                message=f"replies that `{source.id}`{through} goes on from would be trained like "
+                message=f"replies that `{source.id}`{through} continues from would be trained like "
                 "its policy's own",
                 path="data",
                 notes=(subject.settings.shown("loss_on"), f"they are of {begins}"),
-                fix="set `loss_on: marked` to train the policy's replies alone, or `loss_on: "
+                fix="set `loss_on: marked` to train only the policy's replies, or `loss_on: "
                 "all_replies` to train all",
             )
             return
@@ -206,7 +206,7 @@ def marks_heeded(subject: StageContext) -> Iterator[Finding]:
                 subject.settings.shown("loss_on"),
                 subject.of_stages[source.id].shown("parts"),
             ),
-            fix="set `loss_on: marked` to train signals and good replies alone (Agent-R, "
+            fix="set `loss_on: marked` to train only signals and good replies (Agent-R, "
             "equation 6), or `loss_on: all_replies` to train all, as its released code does",
         )
         return
@@ -286,7 +286,8 @@ REVISIONS: tuple[Rule, ...] = (
         code=Code(
             "AGC691",
             "a beta that no pair passes",
-            "`beta` tells the bad trajectory of a pair from the good one: by the gap between their "
+            "`beta` separates the bad trajectory of a pair from the good one: by the gap between "
+            "their "
             "rewards, or as a ceiling of the bad one. The environment's rewards never are that far "
             "apart.",
         ),
@@ -310,8 +311,8 @@ REVISIONS: tuple[Rule, ...] = (
             "marked replies, and a training that does not say whether it heeds them",
             "A revision begins with replies that were mistakes, marked `loss: false`. By default "
             "a trainer imitates every reply, mistakes included. The paper leaves them out of the "
-            "loss, its released code trains them: so it has to be said. Episodes and trees that "
-            "go on from other trajectories mark the replies of these likewise.",
+            "loss, its released code trains them: so the spec has to choose. Episodes and trees "
+            "that continue from other trajectories mark the replies of these likewise.",
         ),
         kinds=("sft",),
         check=marks_heeded,

@@ -77,7 +77,7 @@ def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
             continue
         if source.kind != stage.kind:
             yield Finding(
-                message=f"`{stage.id}` cannot go on from `{name}`, a run of kind {source.kind}",
+                message=f"`{stage.id}` cannot continue from `{name}`, a run of kind {source.kind}",
                 path="start",
                 notes=("it played no episodes, so that there is nothing to play on from",),
                 fix=f"write `model: {name}` in place of `start`, which begins a run from its "
@@ -95,13 +95,13 @@ def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
         for path, ours, other in pairs:
             if ours != other:
                 yield Finding(
-                    message=f"`{stage.id}` goes on from `{name}` with another `{path}`",
+                    message=f"`{stage.id}` continues from `{name}` with another `{path}`",
                     path=path,
                     notes=(
                         f"`{name}` has {_shown(other)} ({place(source, path)})",
                         f"`{stage.id}` has {_shown(ours)}",
                     ),
-                    fix=f"write the same as in `{name}`, or leave `start` out and begin anew",
+                    fix=f"write the same as in `{name}`, or leave `start` out and begin again",
                 )
 
 
@@ -113,10 +113,10 @@ REINFORCEMENT: tuple[Rule, ...] = (
     Rule(
         code=Code(
             "AGC611",
-            "a run that goes on as another one",
+            "a run that continues as another one",
             "`start` continues a run as if it had been longer: with its weights, its optimisers "
             "and its episodes. Another algorithm, policy, environment or shape of networks has no "
-            "place for them, and with another number of episodes an iteration would draw anew "
+            "place for them, and with another number of episodes an iteration would draw again "
             "what was drawn before.",
         ),
         kinds=ONLINE,

@@ -161,7 +161,7 @@ def script_has_software(subject: StageContext) -> Iterator[Finding]:
     if header is None or not header.dependencies or subject.settings.text("requirements"):
         return
     yield Finding(
-        message=f"{run} asks for {listed(header.dependencies)}, which agentc's light software does "
+        message=f"{run} requests {listed(header.dependencies)}, which agentc's light software does "
         "not promise",
         path="run",
         fix="pin them in a lock (`uv pip compile --generate-hashes`), and name it as "

@@ -100,8 +100,8 @@ SEARCHES: tuple[Rule, ...] = (
             "AGC697",
             "trees revised under another prompt",
             "The signal between the bad and the good part of a revision is written in the form "
-            "that the prompt asks of replies. Under another prompt than the search's, it would be "
-            "the only reply of its form.",
+            "that the prompt demands of replies. Under another prompt than the search's, it "
+            "would be the only reply of its form.",
         ),
         kinds=("revise",),
         check=revised_under_their_prompt,
@@ -124,7 +124,7 @@ def prefixes_of_its_tasks(subject: StageContext) -> Iterator[Finding]:
             continue
         yield Finding(
             message=f"`{subject.stage.id}` has no task in common with `{source.id}`, whose "
-            "trajectories it goes on from",
+            "trajectories it continues from",
             path=f"{PREFIXES.name}.{number}",
             notes=(
                 f"`{source.id}` takes the split {quoted(theirs[1])} of `{theirs[0]}` "
@@ -148,15 +148,15 @@ def prefixes_prompted_as_the_stage(subject: StageContext) -> Iterator[Finding]:
             if mine == other:
                 continue
             yield Finding(
-                message=f"`{source.id}` has another `{name}` than `{subject.stage.id}`, which goes "
-                "on from its trajectories",
+                message=f"`{source.id}` has another `{name}` than `{subject.stage.id}`, which "
+                "continues from its trajectories",
                 path=f"{PREFIXES.name}.{number}",
                 notes=(
                     f"prompt `{theirs.name}` of `{source.id}`: {quoted(other)}",
                     f"prompt `{ours.name}` of `{subject.stage.id}`: {quoted(mine)}",
                     "a prefix that reads differently when it is played again is no episode",
                 ),
-                fix="give both stages one prompt, or prompts that differ in the instruction alone",
+                fix="give both stages one prompt, or prompts that differ only in the instruction",
             )
             return
 
@@ -170,7 +170,7 @@ def contrast_has_prefixes(subject: StageContext) -> Iterator[Finding]:
     if any(stage is not None and stage.inputs.get(PREFIXES.name) for stage in stages):
         return
     yield Finding(
-        message=f"`contrast: {contrast}` looks at what stands behind a prefix, and none of the "
+        message=f"`contrast: {contrast}` looks at what is behind a prefix, and none of the "
         "rollouts has prefixes",
         path="contrast",
         notes=("trajectories without a prefix are contrasted whole",),
@@ -195,7 +195,7 @@ CONTINUATIONS: tuple[Rule, ...] = (
         code=Code(
             "AGC680",
             "prefixes of other tasks",
-            "An episode that goes on from a trajectory is an episode of the same task. Those of "
+            "An episode that continues from a trajectory is an episode of the same task. Those of "
             "another split or environment are left out, so that none would be played.",
         ),
         kinds=_CONTINUING,
@@ -205,7 +205,7 @@ CONTINUATIONS: tuple[Rule, ...] = (
         code=Code(
             "AGC681",
             "prefixes that read differently",
-            "The turns of a prefix are played again, and each observation is held against the "
+            "The turns of a prefix are played again, and each observation is compared with the "
             "one in the trajectory. Under a prompt with another form none would be the same, and "
             "the policy would see two forms in one conversation.",
         ),

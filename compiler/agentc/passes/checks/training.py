@@ -71,7 +71,7 @@ def saved_before_end(subject: StageContext) -> Iterator[Finding]:
         path="save_every",
         notes=(
             subject.settings.shown("max_steps"),
-            "a training that is cut off would begin anew",
+            "a training that is cut off would begin again",
         ),
         fix=f"set save_every to {max(1, steps // 10)}, or leave it out",
     )
@@ -271,7 +271,7 @@ TRAINING: tuple[Rule, ...] = (
         code=Code(
             "AGC655",
             "epochs beside a number of steps",
-            "`max_steps` alone says when a training ends; `epochs` beside it is read by people, "
+            "only `max_steps` says when a training ends; `epochs` beside it is read by people, "
             "but by no trainer.",
         ),
         kinds=TRAINERS,
@@ -324,7 +324,7 @@ TRAINING: tuple[Rule, ...] = (
         code=Code(
             "AGC645",
             "examples of the prompt are trained",
-            "In-context examples stand at the beginning of every row, and by default their replies "
+            "In-context examples are at the beginning of every row, and by default their replies "
             "are trained like all others: the same few texts, once for every row.",
         ),
         kinds=("sft",),

@@ -176,7 +176,7 @@ def reference_shown_as_trained(subject: StageContext) -> Iterator[Finding]:
         critic = subject.of_stages.get(name)
         if critic is not None and critic.text("reference_sees") == "history":
             yield Finding(
-                message=f"the reference of `{name}` saw the history alone, and is shown hidden "
+                message=f"the reference of `{name}` saw only the history, and is shown hidden "
                 "texts here",
                 path="reference_context",
                 notes=(critic.shown("reference_sees"),),

@@ -286,7 +286,7 @@ def _misplaced(
     """What the spec says of a server's place and has no effect, or cannot be."""
     if lease.scope != "job" and lease.port == "none":
         yield Refusal(
-            path="scope", reason="the endpoint is somebody else's: nothing is started that jobs "
+            path="scope", reason="the endpoint is external: nothing is started that jobs "
             "could share", fix="remove `scope`",
         )  # fmt: skip
     several = lease.placement.get("nodes") not in (None, 1)

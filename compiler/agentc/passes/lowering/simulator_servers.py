@@ -43,7 +43,7 @@ def wrongly_asked(
         names = [entry.asked_server(role) or role for role in lease.needs]
         yield Refusal(
             path="scope",
-            reason=f"its server asks {' and '.join(names)} for the job that it serves, so each "
+            reason=f"its server calls {' and '.join(names)} for the job that it serves, so each "
             "job starts its own",
             fix=f"remove `scope`; {names[0]} itself may have `scope: shared`",
         )
@@ -53,7 +53,7 @@ def wrongly_asked(
         if role.name not in entry.simulators:
             yield Refusal(
                 path=role.name,
-                reason=f"with these settings it asks a model server as `{role.name}`",
+                reason=f"with these settings it calls a model server as `{role.name}`",
                 fix=f"write `{role.name}: {{server: NAME, model: NAME}}`",
             )
             continue
@@ -78,7 +78,7 @@ def _misfits(
     if REMOTE in server.capabilities and model is not None:
         yield Refusal(
             path=f"{role.name}.model",
-            reason=f"{name} ({server.id}) is somebody else's endpoint, which serves its own model",
+            reason=f"{name} ({server.id}) is external endpoint, which serves its own model",
             fix="remove `model`",
         )
     if REMOTE not in server.capabilities and model is None:

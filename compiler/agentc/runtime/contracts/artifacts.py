@@ -117,7 +117,12 @@ def _check_files(data: Path) -> Iterator[Finding]:
     for entry in entries:
         if entry.is_symlink():
             name = str(entry.relative_to(data))
-            yield (name, None, None, "is a symbolic link; an artifact stands alone, copy the file")
+            yield (
+                name,
+                None,
+                None,
+                "is a symbolic link; an artifact is self-contained, copy the file",
+            )
 
 
 def _check_facts(facts: Mapping[str, Any]) -> Iterator[Finding]:

@@ -117,7 +117,7 @@ def message_findings(messages: Any, first: str | None = None) -> Iterator[str]:
         opens = role == "system" and index == 0 and first is None
         if "tools" in message:
             if not opens or not _are_functions(message["tools"]):
-                yield f"message {index}: tools are functions, of a leading system message alone"
+                yield f"message {index}: tools are functions, only of a leading system message"
                 return
             answers = ("user", "tool")
         if opens:
@@ -175,7 +175,7 @@ def rows_of(artifact: Artifact, name: str) -> Iterator[tuple[int, Any]]:
             if not isinstance(name_of_row, str) or not name_of_row:
                 yield number, f"id: expected text, found {abbreviated(name_of_row)}"
             elif name_of_row in ids:
-                yield number, f"id: {name_of_row!r} stands in row {ids[name_of_row]} already"
+                yield number, f"id: {name_of_row!r} is in row {ids[name_of_row]} already"
             else:
                 ids[name_of_row] = number
             task = row.get("task_id")
@@ -297,7 +297,7 @@ def _origin_findings(row: Mapping[str, Any], turns: int) -> Iterator[str]:
     """The turns that an episode took over are its first ones, and marked as not its policy's."""
     origin = row["origin"]
     if not isinstance(origin, dict) or not isinstance(origin.get("id"), str):
-        yield f"expected the trajectory that it goes on from, found {abbreviated(origin)}"
+        yield f"expected the trajectory that it continues from, found {abbreviated(origin)}"
         return
     given: Any = origin.get("turns")
     if not is_integer(given) or not 0 <= given <= turns:

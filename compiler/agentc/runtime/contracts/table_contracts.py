@@ -88,7 +88,7 @@ def check_task_scores(artifact: Artifact) -> Iterator[Finding]:
             )
         score, success = row.get("score"), row.get("success")
         if "score" not in row:
-            yield (name, number, "score", "is missing; null where it could not be told")
+            yield (name, number, "score", "is missing; null where it could not be determined")
         elif score is not None and not _is_number(score):
             yield (name, number, "score", f"expected a number or null, found {score!r}")
         elif score is not None and not span[0] <= score <= span[1]:

@@ -94,7 +94,7 @@ class BoxNursery:
         if not (hasattr(os, "pidfd_open") and _children_file(self._parent.pid).exists()):
             self._parent.end()
             self._over = True
-            raise BoxError("nothing here tells which process is whose child")
+            raise BoxError("nothing here says which process is whose child")
 
     def end(self) -> None:
         """Kill it, and wait until nothing of it is there. Raises BoxError where something is."""

@@ -275,7 +275,7 @@ class BoxedProcess:
         lines: list[str] = text.decode("utf-8", "replace").strip().splitlines()
         if lines:
             return lines[-1][:_SHOWN]
-        return f"it ended with {self._process.wait()} and said nothing"
+        return f"it ended with {self._process.wait()} and printed nothing"
 
     def _clocks(self) -> _Clocks:
         return _Clocks(self._processor_seconds(), self._delayed_seconds(), time.monotonic())

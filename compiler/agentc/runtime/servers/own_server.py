@@ -174,7 +174,7 @@ class OwnServer:
             ) from None
         if self._host != LOOPBACK and host != self._host:
             raise LeaseError(
-                f"the {self.role} server was told to listen on {self._host} and listens on "
+                f"the {self.role} server was asked to listen on {self._host} and listens on "
                 f"{host}: its program does not "
                 "heed {host}, so that jobs on other nodes cannot reach it; use `scope: job`"
             )

@@ -98,7 +98,7 @@ class Host:
             with Supervisor(mark, redactor) as supervisor:
                 return self._serve(supervisor, token, secrets, shown)
         except StoppedError as error:
-            self._tell("ended", f"it was told to stop ({error}){_in_slurm()}")
+            self._tell("ended", f"it was asked to stop ({error}){_in_slurm()}")
             return 128 + error.number
         except (
             environment.SoftwareEnvironmentError,

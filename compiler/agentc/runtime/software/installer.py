@@ -244,7 +244,7 @@ def _cause(text: str, directory: Path) -> list[str]:
                       low)  # fmt: skip
     if match:
         return [
-            "{} does not take Python {}: it asks for {}".format(*match.groups()),
+            "{} does not take Python {}: it requests {}".format(*match.groups()),
             "help: the lock may demand another interpreter (`# agentc: python 3.10`) or take the"
             " package all the same (`# agentc: then --ignore-requires-python` before its line)",
         ]
@@ -274,7 +274,7 @@ def _cause(text: str, directory: Path) -> list[str]:
         return [
             f"{_named_by_hash(text)} is not the file that the lock names by its hash",
             "help: where it comes from your own index or build, `agentc env hash LOCK --file FILE`"
-            " adds its hash to a lock of yours (`software:` in a spec); else it has been altered:"
+            " adds its hash to your own lock (`software:` in a spec); else it has been altered:"
             " use it for nothing",
         ]
     if "hashes are required" in low or "hash for all requirements" in low:

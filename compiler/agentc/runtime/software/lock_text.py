@@ -167,7 +167,7 @@ def read_lock_text(text: str) -> LockText:
             raise LockTextError(f"line {number}, `{line.strip()}`: {error}") from None
     steps = reader.install_steps()
     if reader.container is not None and (steps or reader.python or reader.without):
-        raise LockTextError("an image brings its Python and packages: nothing may stand beside it")
+        raise LockTextError("an image brings its Python and packages: nothing may be beside it")
     unverified = frozenset(reader.unverified)
     return LockText(
         steps,
@@ -285,7 +285,7 @@ def _read_container(words: list[str]) -> Container:
     if len(words) == 2 and _FILE.match(words[0]) and re.match(r"^sha256:[0-9a-f]{64}$", words[1]):
         return Container(words[0], words[1][7:])
     raise LockTextError(
-        "expected docker://NAME@sha256:DIGEST (or oras://), or FILE.sif sha256:DIGEST; a tag alone"
+        "expected docker://NAME@sha256:DIGEST (or oras://), or FILE.sif sha256:DIGEST; a bare tag"
         " may mean another image tomorrow"
     )
 

@@ -129,7 +129,7 @@ def mounted_file_system(path: Path) -> tuple[str, str]:
 _FULL_LOG = ("no space left on device", "errno 28", "disk quota exceeded", "errno 122")
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE, errno.EIO)
 _NO_MODULE = re.compile(r"^(?:ModuleNotFoundError|ImportError): .*?'([\w.]+)'", re.MULTILINE)
-_KEPT = "Nothing that is published is lost, and the next run goes on from what is staged."
+_KEPT = "Nothing that is published is lost, and the next run continues from what is staged."
 
 
 class StoreWriteError(OSError):
@@ -202,7 +202,7 @@ def explain(error: OSError, what: str, folder: Path) -> str:
             f"{free_space(folder)}). Run again once it answers. {_KEPT}"
         )
     if number in (errno.EEXIST, errno.ENOTDIR):
-        return at + "a file stands where a folder has to be: %s" % (error.filename or folder)
+        return at + "a file is where a folder has to be: %s" % (error.filename or folder)
     if number == errno.ENAMETOOLONG:
         return at + "a name is too long for its file system: %s" % (error.filename or folder)
     return at + f"{error.strerror or error} ({free_space(folder)})"
@@ -250,7 +250,7 @@ def free_space(folder: Path) -> str:
     try:
         state = os.statvfs(str(folder))
     except OSError:
-        return "how much is free cannot be told"
+        return "how much is free cannot be determined"
     free, size = state.f_bavail * state.f_frsize, state.f_blocks * state.f_frsize
     text = f"{_size(free)} of {_size(size)} free"
     if state.f_files and state.f_favail < state.f_files // 100:

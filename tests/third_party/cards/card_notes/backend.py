@@ -31,7 +31,5 @@ BACKEND = StageBackend(
     doc="Rows that say which GPUs their job saw.",
     software=CARDS,
     lower=lower,
-    options=(
-        integer("together", "Go on once so many jobs that wait like this one have begun.", 0),
-    ),
+    options=(integer("together", "Continue once N jobs that wait like this one have started.", 0),),
 )

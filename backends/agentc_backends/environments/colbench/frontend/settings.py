@@ -12,7 +12,7 @@ from agentc_backends.environments.colbench.tasks import DEFAULT, INVENTED
 # fmt: off
 _OF_INVENTED = only_with(
     "tasks", INVENTED, because="`tasks` names a file: nothing is invented")
-_OF_MODEL = only_with("human", "model", because="`human: scripted` asks no model")
+_OF_MODEL = only_with("human", "model", because="`human: scripted` calls no model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class FrontendSettings:
         "A file with the words before the pictures, in place of our own.", None, rule=False,
         only_if=_OF_MODEL)
     human_labels: tuple[str, ...] = setting(
-        "What a model is told besides: before the agent's picture, before the wanted one, and in "
+        "What a model also reads: before the agent's picture, before the wanted one, and in "
         "place of the agent's where its last reply has no page. Three texts; none: our own.", (),
         later=True, blank=True, only_if=_OF_MODEL)
     human_seeding: Literal["text", "none"] = setting(

@@ -98,8 +98,8 @@ class PageStudio:
             similarity = mean(composite(self.wanted(task), self._seen(task)))
             if similarity < 1.0 - 1e-9:
                 raise ValueError(
-                    f"the page of task {task.id} rendered twice is like itself at {similarity:.4f} "
-                    "alone, so pages cannot be judged here"
+                    f"the page of task {task.id} rendered twice is like itself only at "
+                    f"{similarity:.4f}, so pages cannot be judged here"
                 )
 
     def close(self) -> None:

@@ -152,7 +152,7 @@
       .sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference));
   };
 
-  // The numbers of rows that hold a text; null where another search has begun meanwhile.
+  // The numbers of rows that hold a text; null where another search has started meanwhile.
   const holding = async (stage, rows, wanted, still) => {
     const found = new Set(rows.filter((row) => row.id.toLowerCase().includes(wanted))
       .map((row) => row.number));
@@ -189,7 +189,7 @@
   let turn = 0;
   let items = [];
 
-  // Lists what the form asks for, on the page of what is open.
+  // Lists what the form requests, on the page of what is open.
   const list = async () => {
     turn += 1;
     const mine = turn;
