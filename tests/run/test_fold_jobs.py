@@ -119,6 +119,9 @@ def test_the_live_view_says_what_is_left_of_the_whole() -> None:
     together = {**plan, "sessions": [{"id": "serve", "members": [job.id for job in jobs]}]}
     assert CoresInUse(together, 16)(jobs) == "4 of 16 cores", "one session"
     assert head.endswith("   about 4.0 min left")
+    console.width = len(head) - 1
+    assert view._head(jobs) == head.replace("   ", "  "), "narrower, before it is wrapped"
+    console.width = 110
     console.print(view.table(fold_jobs(jobs)))
     lines = stream.getvalue().splitlines()
     assert [line.split()[:2] for line in lines] == [["✓", "base"], ["eto.1"], ["▸", "dpo@*"]]

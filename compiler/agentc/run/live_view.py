@@ -166,7 +166,10 @@ class LiveView:
         self._jobs = jobs
         started, waiting = split_waiting(fold_jobs(jobs))
         fitting = self._fit(started)
-        parts: list[RenderableType] = [Text(self._head(jobs), style="bold"), self.table(fitting)]
+        parts: list[RenderableType] = [
+            Text(self._head(jobs), style="bold", overflow="ellipsis", no_wrap=True),
+            self.table(fitting),
+        ]
         lines = [_more(started, fitting), _waiting_line(waiting), self._log_line(jobs)]
         parts += [
             Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in lines if line
@@ -192,7 +195,9 @@ class LiveView:
         parts += [self._cores(jobs)] if self._cores is not None and done < len(jobs) else []
         parts.append(duration(time.monotonic() - self._began))
         left = self._left(jobs) if done < len(jobs) else None
-        return "   ".join([*parts, *([] if left is None else [f"about {shown_time(left)} left"])])
+        parts += [] if left is None else [f"about {shown_time(left)} left"]
+        wide = "   ".join(parts)
+        return wide if len(wide) <= self._console.width else "  ".join(parts)
 
     def print_line(self, text: str, *, passing: bool = False) -> None:
         """A note under the table, until the next one."""

@@ -428,13 +428,13 @@ def test_a_finding_of_several_cells_is_one_line(example_store: Any, experiment: 
 def test_settings_are_shown_as_yaml_and_jobs_once(example_store: Any, experiment: Any) -> None:
     path = example_store.inputs["sft"][0].parent / "artifact.json"
     manifest = json.loads(path.read_text("utf-8"))
-    manifest["identity"]["settings"] = {"packing": True, "limit": None, "stop": ["a", False]}
+    manifest["identity"]["settings"] = {"packing": True, "limit": None, "stop": ["\n", False]}
     path.write_text(json.dumps(manifest), encoding="utf-8")
     (path.parent / "logs" / "log.txt").write_text("", encoding="utf-8")
     page = rendered(example_store, experiment)
     rows = job_tables.jobs(collected(example_store, experiment))
     [row] = [row for row in rows if row["name"] == "sft"]
-    assert row["settings"] == [("packing", "true"), ("limit", "null"), ("stop", "[a, false]")]
+    assert row["settings"] == [("packing", "true"), ("limit", "null"), ("stop", '["\\n", false]')]
     assert [name for name, _ in row["logs"]] == ["steps.jsonl"], "an empty log is no link"
     jobs = [a for tag, a in page.tags if tag == "details" and a.get("class") == "job"]
     assert len([a for a in jobs if str(a.get("id", "")).startswith("job-")]) == 18

@@ -14,6 +14,8 @@ from agentc.runtime.health import findings, stage_facts
 from agentc_backends.results.report.collect import Collection, ExperimentJob, anchor, written_logs
 
 _SHOWN_JSON = 20_000
+_HARDWARE = {"cores": "CPU cores", "cpu": "CPU", "cpus": "CPUs of each job", "gpus": "GPUs",
+             "gpus_given": "GPUs of each job", "memory_mb": "memory (MB)"}  # fmt: skip
 _CELL = re.compile(r"@[^:\s]*")
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
@@ -136,7 +138,8 @@ def machines(collection: Collection) -> list[dict[str, Any]]:
         hardware = node.manifest.get("hardware")
         if hardware:
             text = json.dumps(hardware, sort_keys=True)
-            entry = found.setdefault(text, {"facts": _flat(hardware), "jobs": 0})
+            facts = [(_HARDWARE.get(name, name), value) for name, value in _flat(hardware)]
+            entry = found.setdefault(text, {"facts": facts, "jobs": 0})
             entry["jobs"] += 1
     return list(found.values())
 
@@ -178,6 +181,8 @@ def _text(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, str) and (not value.strip() or "\n" in value):
+        return json.dumps(value, ensure_ascii=False)
     return "null" if value is None else str(value)
 
 
