@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -48,6 +49,19 @@ def made(tmp_path: Path, **more: Any) -> tuple[dict[str, Any], StoreLayout, Path
     state = {"began": 1_790_000_000.0, "commit": {"id": "a" * 40, "has_spec": False}}
     folder.state.write_text(json.dumps(state), encoding="utf-8")
     return document, layout, page
+
+
+def test_links_to_logs_lead_from_the_shown_page(tmp_path: Path) -> None:
+    """They are written for the page in the store, which lies elsewhere."""
+    document, layout, page = made(tmp_path)
+    log = layout.root / "objects" / "sft" / "key" / "logs" / "log.txt"
+    log.parent.mkdir(parents=True)
+    log.write_text("x", encoding="utf-8")
+    link = '<a href="../../../sft/key/logs/log.txt">log.txt</a>'
+    page.write_text(PAGE.replace("results", link), encoding="utf-8")
+    shown = shown_report(page, find_work(document, layout))
+    [address] = re.findall(r'<a href="([^"]*log.txt)"', shown.read_text("utf-8"))
+    assert (shown.parent / address).resolve() == log.resolve()
 
 
 def test_params_commit_and_spec_stand_in_the_page(tmp_path: Path) -> None:
