@@ -54,6 +54,9 @@ def test_a_job_and_its_server(plan: TinyPlan, capsys: pytest.CaptureFixture[str]
     assert logs(plan, capsys, "rows", "--server", "policy")[1] == lines
     code, _, errors = logs(plan, capsys, "rows", "--server", "polcy")
     assert (code, "did you mean `policy`?" in errors) == (5, True)
+    code, lines, errors = logs(plan, capsys, "base")
+    assert (code, lines) == (0, [])
+    assert "the program of base has printed nothing: done in " in errors
     code, _, errors = logs(plan, capsys, "base", "--server")
     assert (code, "base has no log of a server" in errors) == (5, True)
 
@@ -114,6 +117,8 @@ def test_a_running_job_is_followed_to_its_end(plan: TinyPlan, tmp_path: Path) ->
         with log.open("a") as file:
             file.write("loss 0.4\n")
         assert follower.stdout.readline() == "loss 0.4\n", "what is added"
+        log.with_name("steps.jsonl").write_text('{"lr": 0.00123456, "loss": 2.9, "step": 3}\n')
+        assert follower.stdout.readline() == "step 3: loss 2.9, lr 0.001235\n"
         assert wrapper.poll() is None
         signal.touch()
         assert follower.stdout.read() == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentc.cli.arguments import names_spec
@@ -14,9 +14,8 @@ from agentc.exit_codes import EXIT_DONE, EXIT_NOT_FOUND, CommandError
 from agentc.text import aligned
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agentc.plan.work import Document
+    from agentc.run.job_logs import LogFile
     from agentc.run.observe import JobSnapshot
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.run_history import KnownRun
@@ -89,12 +88,14 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_DONE
     if arguments.server is not None:
         return _show_server(arguments, job, run, document, layout)
-    from agentc.run.job_logs import job_log
+    from agentc.run.job_logs import job_log, program_logs
 
     log = job_log(layout, job)
     if not log.exists() and not arguments.follow:
         raise NoLogError(f"{job['id']} has no log: {_state(job, layout)}")
-    _print(log, arguments, job, run, layout)
+    _note(str(log))
+    if not _print(program_logs(layout, job, whole=arguments.all_attempts), arguments, job, run):
+        _note(f"the program of {job['id']} has printed nothing: {_state(job, layout)}")
     return EXIT_DONE
 
 
@@ -154,7 +155,7 @@ def _show_server(
 ) -> int:
     """The only server's log or the one that is named; else a list of them."""
     from agentc.diagnostics.suggest import did_you_mean
-    from agentc.run.job_logs import server_logs
+    from agentc.run.job_logs import LogFile, server_logs
 
     found = server_logs(layout, document, job)
     named = [each for each in found if arguments.server in ("", each.name)]
@@ -168,43 +169,45 @@ def _show_server(
         print("\n".join(aligned([(each.name, str(each.path)) for each in named])))
         print(f"`agentc logs {job['id']} --server {named[0].name}` prints one of them")
         return EXIT_DONE
-    _print(named[0].path, arguments, job, run, layout)
+    path = named[0].path
+    _note(str(path))
+    _print([LogFile(lambda: path)], arguments, job, run)
     return EXIT_DONE
 
 
 def _print(
-    log: Path,
+    logs: Sequence[LogFile],
     arguments: argparse.Namespace,
     job: Mapping[str, Any],
     run: KnownRun,
-    layout: StoreLayout,
-) -> None:
-    """The text of a log on standard output, its path before that on standard error. Raises
+) -> bool:
+    """Print logs, with -f until the job has ended; whether there was anything. Raises
     NoLogError."""
     from agentc.plan.work import object_of
     from agentc.run.active_runs import active_runs
-    from agentc.run.job_logs import begins, text_of
+    from agentc.run.job_logs import growing_text
     from agentc.run.observe import Observer
+    from agentc.store.paths import readable_store
+
+    layout = readable_store(arguments.store)
+    observer = Observer(layout, [job], since=0.0)
 
     def ended() -> bool:
-        if layout.is_published(object_of(job)):
+        if not arguments.follow or layout.is_published(object_of(job)):
             return True
         (seen,) = observer.observe()
         return not seen.active and not any(
             each.is_alive() for each in active_runs(layout, run.label)
         )
 
-    observer = Observer(layout, [job], since=0.0)
-
-    _note(str(log))
-    start = 0 if arguments.all_attempts or not log.exists() else begins(log)
+    printed = False
     try:
-        for text in text_of(log, start, ended if arguments.follow else None):
+        for text in growing_text(logs, ended):
             print(text, end="", flush=True)
+            printed = True
     except OSError as error:
-        raise NoLogError(
-            f"{job['id']} has no log: {_state(job, layout)} ({error.strerror})"
-        ) from None
+        raise NoLogError(f"the log of {job['id']} cannot be read: {error.strerror}") from None
+    return printed
 
 
 def _state(job: Mapping[str, Any], layout: StoreLayout) -> str:
