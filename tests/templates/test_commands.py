@@ -73,3 +73,16 @@ def test_nothing_is_overwritten(
     assert (tmp_path / "other.yaml").is_file()
     assert main(["init", "--from", "quickstrt"]) == 5
     assert "did you mean `quickstart`?" in capsys.readouterr().err
+
+
+def test_agentc_without_a_command_lists_the_bundled_specs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"quickstart": init_command.shipped_specs()["quickstart"]}
+    monkeypatch.setattr(init_command, "shipped_specs", lambda: one)
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    assert "  quickstart " in shown
+    assert "`agentc --help` lists the commands" in shown
+    assert main(["init"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == shown.splitlines()[-1]

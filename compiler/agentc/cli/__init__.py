@@ -78,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
+    # Without a command: what there is to run, the best first screen.
+    words = list(sys.argv[1:] if argv is None else argv) or ["init"]
     # A compilation makes many objects and lets go of few: the collector's usual threshold of 700
     # costs a fifth of the time of a large plan.
     gc.set_threshold(_COLLECT_AFTER)
@@ -127,8 +128,6 @@ def _is_brief(words: Sequence[str], arguments: argparse.Namespace) -> bool:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    if not words:
-        words = ["init"]  # what there is to run: the best first screen
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed == "help" and words[0] == typed:
         words = [*(word for word in words[1:] if not word.startswith("-")), "--help"]

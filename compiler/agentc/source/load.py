@@ -60,10 +60,10 @@ def load_file(
                 None,
                 expected="the path of a spec, a YAML file",
                 notes=(known if specs else "there is no spec in it",),
-                fix="is a variable of the shell unset?"
-                if path == Path()
-                else f"name one of them: `{path / specs[0]}`"
+                fix=f"name one of them: `{path / specs[0]}`"
                 if specs
+                else "is a variable of the shell unset?"
+                if path == Path()
                 else None,
             )
             return nothing, None
