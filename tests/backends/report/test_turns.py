@@ -71,9 +71,9 @@ def test_turns_that_the_critic_tells_apart_are_shown(example_store: Any, experim
     wide = turn(99, {"low": -2.0, "b": 0.0, "<i>high</i>": 3.0})
     fill(example_store, [*flat, wide, {**turn(100, {"x": 0}), "candidates": []}])
     words, markup = section(example_store, experiment)
-    assert words.count("said last before it") == EXAMPLES
+    assert words.count("the message before it") == EXAMPLES
     assert (
-        "t99#0@0 spread 5.000 said last before it turn <99> advantage 3.000 <i>high</i> "
+        "t99#0@0 spread 5.000 the message before it turn <99> advantage 3.000 <i>high</i> "
         "advantage 0.000 · as in the episode b advantage −2.000 low"
     ) in words
     assert "<i>high" not in markup
