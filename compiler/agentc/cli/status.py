@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from agentc.cli.arguments import add_format_argument, names_spec
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
-from agentc.text import shown_time, terminal_width
+from agentc.text import counted, shown_time, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.plan.work import Work
@@ -109,6 +110,7 @@ def execute(arguments: argparse.Namespace) -> int:
         lines += [f"  {left}"] if left else []
         if not active and any(job.state != "done" for job in jobs):
             lines.append(f"  {_ending(run.folder)}")
+        lines = wrapped_lines(lines, terminal_width(sys.stdout))
     if lines:
         print("\n".join(lines))
     return EXIT_FAILED if any(_has_failed(job) for job in jobs) else 0
@@ -152,7 +154,7 @@ def _overview(
     rows = list(jobs) if each_cell else fold_jobs(jobs)
     servers = {name: job for name, job in waiting.jobs.items() if job.server == name}
     width = max(map(len, (*(row.id for row in rows), *servers)), default=0)
-    indent = f"  {' ' * width}  "
+    indent = " " * 6
     yield f"{run.label}: {sum(job.state == 'done' for job in jobs)} of {len(jobs)} jobs are done"
     for line in round_lines(rounds_so_far(work.document, layout)):
         yield f"  {line}"
@@ -178,9 +180,18 @@ def _of_folded(row: FoldedJobs, active: bool) -> tuple[str, list[str]]:
     below = [
         *dict.fromkeys(text for job in row.jobs for text in details(job)),
         *dict.fromkeys(f"warning: {text}" for job in row.jobs for text in job.warnings),
-        *dict.fromkeys(f"health: {text}" for job in row.jobs for text in job.health),
+        *_alike(f"health: {text}" for job in row.jobs for text in job.health),
     ]
     return row.sentence(STATE_WORDS["waiting"] if active else "not started"), below
+
+
+def _alike(texts: Iterable[str]) -> Iterator[str]:
+    """Of texts that differ by their numbers only the first, and how many more there are."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        found.setdefault(re.sub(r"\d[\d.e+-]*", "#", text), []).append(text)
+    for first, *others in found.values():
+        yield first + (f" (also in {counted(len(others), 'other cell')})" if others else "")
 
 
 def _of_job(
