@@ -35,7 +35,7 @@ def test_examples_of_all_kinds_compile_together(
     (tmp_path / "conversations.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
     code = main(["check", str(tmp_path / "examples.yaml")])
     assert code == 0, capsys.readouterr()
-    assert {kind.name for kind in KINDS if not kind.example} == {"judge", "report"}
+    assert {kind.name for kind in KINDS if not kind.example} == {"verdicts", "report"}
 
 
 def test_every_name_is_explained() -> None:
@@ -88,8 +88,8 @@ WITHOUT_EXAMPLE = {
     ("critic", "on_empty"),  # `keep_model` is refused
     ("model", "trust_remote_code"),  # no backend reads it where it is false
     ("script", "command"),  # in place of `run`, which the example has
-    ("judge", "confidence"),
-    ("judge", "power"),  # settings of the section `claims`
+    ("verdicts", "confidence"),
+    ("verdicts", "power"),  # settings of the section `claims`
 }
 
 

@@ -13,7 +13,7 @@ from agentc.plan.render import plan_document
 from agentc_backends.environments.textcraft.environment import TextCraftEnvironment
 from agentc_backends.environments.textcraft.settings import TextCraftSettings
 
-_OF_ALL = ("report", "compare", "judge")
+_OF_ALL = ("report", "compare", "verdicts")
 """Kinds whose stages look at every evaluation of a spec."""
 
 

@@ -18,7 +18,7 @@ from agentc.kinds.field import Field, Json, _Required
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "design" / "method_defaults.md"
 OF_NO_METHOD = {
-    *("model", "encoder", "text_encoder", "dataset", "script", "benchmark", "compare", "judge"),
+    *("model", "encoder", "text_encoder", "dataset", "script", "benchmark", "compare", "verdicts"),
     *("report", "checkpoint"),
 }
 ROW = re.compile(r"^\| (`[^|]+) \| (`.+?) \| [^`|]*[^|]*\|[^|]*\|$", re.MULTILINE)

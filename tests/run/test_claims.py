@@ -47,10 +47,10 @@ def document(*claims: dict[str, Any], scale: str | None = None) -> dict[str, Any
 
 
 @pytest.fixture
-def plan_with_judge(plan: TinyPlan) -> TinyPlan:
+def plan_with_claims(plan: TinyPlan) -> TinyPlan:
     plan.job("scores", kind="rollout")
     plan.job(
-        "claims", "verdicts.py", kind="judge", produces="Verdicts", inputs={"of": ["scores"]},
+        "claims", "verdicts.py", kind="verdicts", produces="Verdicts", inputs={"of": ["scores"]},
         document=document(
             judged("main", "not reproduced", gate=True), judged("more", "reproduced")
         ),
@@ -59,28 +59,28 @@ def plan_with_judge(plan: TinyPlan) -> TinyPlan:
 
 
 @pytest.mark.slow
-def test_a_gate_that_shuts_is_the_exit_code_of_every_run(plan_with_judge: TinyPlan) -> None:
-    first = plan_with_judge.run_all()
+def test_a_gate_that_shuts_is_the_exit_code_of_every_run(plan_with_claims: TinyPlan) -> None:
+    first = plan_with_claims.run_all()
     assert first.returncode == 6, first.stderr
     assert "2 jobs to run" in first.stdout
-    for done in (first, plan_with_judge.run_all()):
+    for done in (first, plan_with_claims.run_all()):
         assert done.returncode == 6
         assert "67.4 [62.0, 72.8] n=200" in done.stdout
         assert "AGC720" in done.stderr
         assert "main" in done.stderr
         assert "more" not in done.stderr
-    runs = plan_with_judge.store / "runs" / "tiny" / "history.jsonl"
+    runs = plan_with_claims.store / "runs" / "tiny" / "history.jsonl"
     assert [json.loads(line)["exit"] for line in runs.read_text().splitlines()] == [6, 6]
 
 
 @pytest.mark.slow
 def test_claims_command_shows_the_last_run(
-    plan_with_judge: TinyPlan, capsys: pytest.CaptureFixture[str]
+    plan_with_claims: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = str(plan_with_judge.store)
+    store = str(plan_with_claims.store)
     assert main(["report", "--claims", "--store", store]) == 5
     assert "nothing was run" in capsys.readouterr().err
-    plan_with_judge.run_all()
+    plan_with_claims.run_all()
     assert main(["report", "--claims", "--store", store]) == 6
     shown = capsys.readouterr()
     assert "ETO on WebShop (Table 2)" in shown.out
@@ -88,7 +88,7 @@ def test_claims_command_shows_the_last_run(
     assert main(["report", "--claims", "--store", store, "--json"]) == 6
     told = json.loads(capsys.readouterr().out)
     assert [claim["name"] for claim in told["claims"]] == ["main", "more"]
-    shutil.rmtree(plan_with_judge.store / "objects" / "judge")
+    shutil.rmtree(plan_with_claims.store / "objects" / "verdicts")
     assert main(["report", "--claims", "--store", store]) == 5
     assert "no verdicts yet" in capsys.readouterr().err
 

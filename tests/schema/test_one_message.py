@@ -15,7 +15,7 @@ from agentc.backend_api import load_backends
 from agentc.diagnostics import Diagnostic, Sink, render_text
 from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
-from agentc.kinds import JUDGE_KIND, KINDS, MODEL_KIND, REPORT_KIND, Kind
+from agentc.kinds import KINDS, MODEL_KIND, REPORT_KIND, VERDICTS_KIND, Kind
 from agentc.kinds.artifacts import CHECKPOINT
 from agentc.kinds.field import Field
 from agentc.schema.language import STAGE_KEYS, USE_KEYS
@@ -30,7 +30,7 @@ prompts: {react: {instruction: Act.}}
 models: {base: {backend: scratch, corpus: a_expert}}
 stages:
 """
-_ADDED = (MODEL_KIND, JUDGE_KIND, REPORT_KIND)
+_ADDED = (MODEL_KIND, VERDICTS_KIND, REPORT_KIND)
 
 
 def _value(field: Field) -> str:

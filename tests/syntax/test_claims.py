@@ -135,19 +135,19 @@ def test_the_claim_is_part_of_the_verdicts_key(tmp_path: Path) -> None:
 
 
 def test_a_judge_of_the_spec_sets_how_claims_are_judged(tmp_path: Path) -> None:
-    text = SPEC + "  verdicts: {kind: judge, confidence: 0.99}\n" + CLAIMS
+    text = SPEC + "  verdicts: {kind: verdicts, confidence: 0.99}\n" + CLAIMS
     plan = plan_of(tmp_path, text)
     judge = plan.by_id()["verdicts"]
     assert judge.draft.config["confidence"] == 0.99
     assert judge.inputs["of"] == ("rounds.2.scores", "before")
-    assert [each.draft.kind for each in plan.jobs].count("judge") == 1
+    assert [each.draft.kind for each in plan.jobs].count("verdicts") == 1
 
 
 def test_a_stage_named_claims_does_not_clash(tmp_path: Path) -> None:
     text = SPEC + "  claims: {kind: compare, of: [before]}\n" + CLAIMS
     jobs = plan_of(tmp_path, text).by_id()
     assert jobs["claims"].draft.kind == "compare"
-    assert jobs["final_claims"].draft.kind == "judge"
+    assert jobs["final_claims"].draft.kind == "verdicts"
 
 
 MEASURED = """\

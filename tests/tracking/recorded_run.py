@@ -51,7 +51,7 @@ class RecordedRun:
                 _job("eto.1.evaluate", "evaluate", "Metrics", 1),
                 _job("eto.2.evaluate", "evaluate", "Metrics", 2),
                 _job("results", "compare", "Comparison"),
-                _job("claims", "judge", "Verdicts"),
+                _job("claims", "verdicts", "Verdicts"),
             ],
         }
         self.layout.root.mkdir(parents=True)

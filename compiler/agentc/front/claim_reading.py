@@ -85,7 +85,7 @@ def number_of(value: Json) -> float:
 
 # What a claim needs of its experiment (`needs:`): settings without which the paper's number is of
 # something else, such as the published tasks. Where they differ the claim is compiled, and the
-# judge shows the numbers without a verdict.
+# verdicts stage shows the numbers without a verdict.
 
 _OTHER = "not"
 """`{not: VALUE}`: any value but this one."""

@@ -31,7 +31,7 @@ from agentc.front.expand_repeat import Unrolled
 from agentc.front.params import EXCLUDE
 from agentc.front.stage_references import RefusedReference
 from agentc.ir.claim import Claim, Relation
-from agentc.kinds import JUDGE_KIND
+from agentc.kinds import VERDICTS_KIND
 from agentc.kinds.artifacts import METRICS, POLICY_RUN, SFT_DATASET, ArtifactType
 from agentc.kinds.field import Field, Json
 from agentc.kinds.metric_names import read_metric
@@ -46,7 +46,7 @@ _RELATIONS: tuple[Relation, ...] = ("value", "above", "below")
 
 def resolve_claims(spec: Spec, reading: ClaimReading) -> tuple[Claim, ...]:
     """The claims that are right; what is wrong with the others is in the sink."""
-    _check_judge(spec, reading)
+    _check_verdicts(spec, reading)
     found = (_claim(name, entry, spec, reading) for name, entry in spec.claims.items())
     return tuple(claim for claim in found if claim is not None)
 
@@ -353,28 +353,28 @@ def _stages_of(product: ArtifactType, reading: ClaimReading) -> Iterator[str]:
     yield from names
 
 
-def _check_judge(spec: Spec, reading: ClaimReading) -> None:
-    """A stage of kind `judge` only sets how claims are judged: one is enough, and without claims
+def _check_verdicts(spec: Spec, reading: ClaimReading) -> None:
+    """A stage of kind `verdicts` only sets how claims are tested: one is enough, and without claims
     it would do nothing."""
-    judges = [
+    stages = [
         each
         for each in reading.rounds.stages
-        if each.declared.kind is not None and each.declared.kind.name == JUDGE_KIND
+        if each.declared.kind is not None and each.declared.kind.name == VERDICTS_KIND
     ]
-    if judges and not spec.claims:
+    if stages and not spec.claims:
         reading.sink.error(
             "AGC448",
-            "a stage of kind judge, but the spec has no `claims:`",
-            judges[0].declared.span,
+            "a stage of kind verdicts, but the spec has no `claims:`",
+            stages[0].declared.span,
             fix="write the paper's numbers under `claims:`, or leave the stage out",
         )
-    if len(judges) > 1:
+    if len(stages) > 1:
         reading.sink.error(
             "AGC449",
-            f"`{judges[1].id}` is a second stage of kind judge",
-            judges[1].declared.span,
-            notes=(f"`{judges[0].id}` judges every claim already",),
-            steps=judges[1].steps,
+            f"`{stages[1].id}` is a second stage of kind verdicts",
+            stages[1].declared.span,
+            notes=(f"`{stages[0].id}` tests every claim already",),
+            steps=stages[1].steps,
         )
 
 

@@ -1,6 +1,6 @@
 """Claim: one statement of a paper about an evaluation, bound to the stages that test it.
 
-Made by `agentc.front.resolve_claims` from the `claims:` section; judged by a `judge` stage.
+Made by `agentc.front.resolve_claims` from the `claims:` section; tested by a `verdicts` stage.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Claim:
         return tuple(dict.fromkeys(stage for run in runs for stage in run if stage is not None))
 
     def record(self) -> dict[str, Json]:
-        """As the judge is told: everything but the place in the spec. What few claims have is left
-        out of the others, whose keys are older. What is counted has no bounds."""
+        """As the verdicts stage receives it: everything but the place in the spec. What few claims
+        have is left out of the others, whose keys are older. What is counted has no bounds."""
         more: dict[str, Json] = {"runs": [list(run) for run in self.runs]} if self.runs else {}
         if self.difference_metric is not None:
             more["difference_metric"] = self.difference_metric

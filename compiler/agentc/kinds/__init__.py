@@ -6,14 +6,14 @@ its declaration; `agentc.kinds.table` has kinds by that.
 """
 
 from agentc.kinds.field import Field, Identity, Role
-from agentc.kinds.kind import JUDGE_KIND, MODEL_KIND, REPORT_KIND, Kind
+from agentc.kinds.kind import MODEL_KIND, REPORT_KIND, VERDICTS_KIND, Kind
 from agentc.kinds.table import KINDS, kind_named
 
 __all__ = [
-    "JUDGE_KIND",
     "KINDS",
     "MODEL_KIND",
     "REPORT_KIND",
+    "VERDICTS_KIND",
     "Field",
     "Identity",
     "Kind",

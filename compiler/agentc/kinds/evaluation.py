@@ -1,5 +1,5 @@
 """The kinds that measure and conclude, with their fields: `evaluate`, `benchmark`, `measure`,
-`compare`, `judge`, `report`.
+`compare`, `verdicts`, `report`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentc.kinds.artifacts import (
 )
 from agentc.kinds.field import Role
 from agentc.kinds.interaction import ACTOR, CHOICE, POLICY_ALIAS, PREFIXES, RolloutSettings
-from agentc.kinds.kind import JUDGE_KIND, REPORT_KIND, Counts, Kind
+from agentc.kinds.kind import REPORT_KIND, VERDICTS_KIND, Counts, Kind
 from agentc.kinds.script import RANGE
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import setting
@@ -130,8 +130,8 @@ class CompareSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
-    """Settings of `judge`."""
+class VerdictSettings:
+    """Settings of `verdicts`."""
 
     confidence: float = setting("Coverage of the intervals.", 0.95, minimum=0.5, maximum=0.9999)
     power: float = setting(
@@ -215,11 +215,11 @@ EVALUATION_KINDS: tuple[Kind, ...] = (
         default_backend="compare.paired",
     ),
     Kind(
-        name=JUDGE_KIND,
-        doc="Hold the evaluations against the spec's claims; added to every plan that has some.",
+        name=VERDICTS_KIND,
+        doc="Test the claims of the spec on its evaluations; added to every plan that has some.",
         produces=VERDICTS,
-        fields=fields_of(JudgeSettings),
-        default_backend="judge.claims",
+        fields=fields_of(VerdictSettings),
+        default_backend="verdicts.claims",
         gathers=True,
     ),
     Kind(

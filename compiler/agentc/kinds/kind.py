@@ -11,9 +11,9 @@ from agentc.kinds.field import Field, Role
 
 MODEL_KIND = "model"
 """The kind of what stands under `models:`, which needs no `kind:`."""
-JUDGE_KIND = "judge"
+VERDICTS_KIND = "verdicts"
 REPORT_KIND = "report"
-"""The kinds of the stages that are added to a spec: a judge of its claims, and a report."""
+"""The kinds of the stages that are added to a spec: the verdicts on its claims, and a report."""
 
 Forecast: TypeAlias = Literal[
     "weights",

@@ -56,7 +56,7 @@ _ORDER = (
     "measure",
     "compare",
     "script",
-    "judge",
+    "verdicts",
     "report",
 )
 """As pages and help list them."""

@@ -1,10 +1,10 @@
-"""infer_artifacts: give every edge its artifact type, and end the experiment with a judge of its
-claims (if it has some) and a report.
+"""infer_artifacts: give every edge its artifact type, and end the experiment with the verdicts on
+its claims (if it has some) and a report.
 
 Requires: a module with names bound and without circles.
 Ensures: every required role of every stage is filled, each edge carries a type that its role
-accepts; a `judge` reads the evaluations that claims are about, and the last stage is a `report`
-that depends on all others (each where a backend for it is installed).
+accepts; a `verdicts` stage reads the evaluations that claims are about, and the last stage is a
+`report` that depends on all others (each where a backend for it is installed).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentc.backend_api import EnvironmentBackend
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
 from agentc.ir.module import Body, Module, Stage, product_of, stage_span
-from agentc.kinds import JUDGE_KIND, KINDS, REPORT_KIND, kind_named
+from agentc.kinds import KINDS, REPORT_KIND, VERDICTS_KIND, kind_named
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, ArtifactType
 from agentc.kinds.field import Role
 from agentc.kinds.table import MODEL_MAKERS
@@ -28,7 +28,7 @@ _MOST_STEPS = 2
 
 
 def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
-    """Check the edges; add the judge and the report."""
+    """Check the edges; add the verdicts and the report."""
     module = unit.module
     if module is None:
         return unit
@@ -36,8 +36,8 @@ def infer_artifacts(unit: Unit, context: PassContext) -> Unit:
         _check_edges(stage, module, context)
     if any(map(_gathers, _inputs_of_all(module))):
         return unit  # a circle, once the stage that it reads gathers all others; reported above
-    if module.claims and context.table.stage_backends(JUDGE_KIND):
-        module = _with_judge(module)
+    if module.claims and context.table.stage_backends(VERDICTS_KIND):
+        module = _with_verdicts(module)
     unit = replace(unit, module=module)
     if not context.table.stage_backends(REPORT_KIND):
         return unit
@@ -127,13 +127,15 @@ def _gathers(stage: Stage) -> bool:
     return kind is not None and kind.gathers
 
 
-def _with_judge(module: Module) -> Module:
-    """The judge reads each evaluation that a claim is about, once."""
-    others = {name: stage for name, stage in module.stages.items() if stage.kind != JUDGE_KIND}
-    judge = _last(JUDGE_KIND, "claims", "What the paper says, compared with the results.", module)
+def _with_verdicts(module: Module) -> Module:
+    """The verdicts stage reads each evaluation that a claim is about, once."""
+    others = {name: stage for name, stage in module.stages.items() if stage.kind != VERDICTS_KIND}
+    verdicts = _last(
+        VERDICTS_KIND, "claims", "What the paper says, compared with the results.", module
+    )
     measured = dict.fromkeys(name for claim in module.claims for name in claim.stages)
-    judge = judge.with_inputs({"of": tuple(name for name in measured if name in others)})
-    return replace(module, stages={**others, judge.id: judge})
+    verdicts = verdicts.with_inputs({"of": tuple(name for name in measured if name in others)})
+    return replace(module, stages={**others, verdicts.id: verdicts})
 
 
 def _with_report(module: Module, sink: Sink) -> Module:

@@ -1,6 +1,6 @@
 """Verdicts on a spec's claims, as the store has them, for people: a table, and which gate shuts.
 
-The judge's job writes claims.json (`agentc_backends.results.judge`); the report draws the same.
+The verdicts job writes claims.json (`agentc_backends.results.verdicts`); the report draws the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WIDTH = 80
 
 
 def find_verdicts(document: Document, layout: StoreLayout) -> Mapping[str, Any] | None:
-    """The plan's claims.json; None when it has no judge, or the judge has not run."""
+    """The plan's claims.json; None when it has no verdicts stage, or that has not run."""
     for job in document["jobs"]:
         if job["produces"] == "Verdicts" and layout.is_published(name := object_of(job)):
             try:

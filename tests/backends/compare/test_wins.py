@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.backends.compare.test_comparison import CONFIDENCE, metrics
-from tests.backends.judge.test_verdicts import claim, share, verdict
+from tests.backends.verdicts.test_verdicts import claim, share, verdict
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.results.compare.comparison import compare, wins_of

@@ -11,11 +11,11 @@ import pytest
 
 from agentc_backends.agents.evaluate.metrics import measure
 from agentc_backends.results.compare.job_compare import compare
-from agentc_backends.results.judge.rules import VerdictRules
-from agentc_backends.results.judge.verdicts import judge_all
 from agentc_backends.results.report.collect import Collection, collect
 from agentc_backends.results.report.curves import curve_charts
 from agentc_backends.results.report.evaluation_tables import pooled_mean, sweep_tables
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import VerdictRules
 
 SHOWN = ("mean", "low", "high", "p_value", "better", "worse", "equal", "n")
 

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.results.judge.rules import NOT_JUDGED, REPRODUCED, WITHIN_NOISE, VerdictRules
-from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import (
+    NOT_JUDGED,
+    REPRODUCED,
+    WITHIN_NOISE,
+    VerdictRules,
+)
 from agentc_backends.statistics.sample import sample
 from agentc_backends.statistics.scores import Pooled, pool
 

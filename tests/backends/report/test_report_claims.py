@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.results.judge.rules import VerdictRules
-from agentc_backends.results.judge.verdicts import judge_all
 from agentc_backends.results.report.collect import collect
 from agentc_backends.results.report.page import render_page
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import VerdictRules
 
 HOSTILE = '"><script>document.title="owned"</script>'
 
@@ -69,7 +69,7 @@ def page(store: Any, experiment: dict[str, Any], *claims: dict[str, Any], scale:
         claims, {"here": {"tasks": tasks}}, VerdictRules(confidence=0.95, power=0.8), scale
     )
     document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": scale}
-    store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
+    store.add("claims", "verdicts", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(store.inputs, experiment["rounds"])
     return render_page(collection, experiment, trajectories=2)
 
@@ -125,7 +125,7 @@ def test_a_claim_without_scores_is_shown(example_store: Any, experiment: dict[st
         [none], {"here": {"tasks": lost}}, VerdictRules(confidence=0.95, power=0.8), None
     )
     document = {"claims": [judged], "confidence": 0.95, "power": 0.8, "scale": None}
-    example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
+    example_store.add("claims", "verdicts", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(example_store.inputs, experiment["rounds"])
     text = Text(render_page(collection, experiment, trajectories=2)).text
     assert "no score" in text
@@ -176,7 +176,7 @@ def test_a_bound_and_an_open_end_are_shown_as_such(
         claims, {"here": run(4), "slow": run(20)}, VerdictRules(confidence=0.95, power=0.8), None
     )
     document = {"claims": judged, "confidence": 0.95, "power": 0.8, "scale": None}
-    example_store.add("claims", "judge", "Verdicts", {"claims.json": json.dumps(document)})
+    example_store.add("claims", "verdicts", "Verdicts", {"claims.json": json.dumps(document)})
     collection = collect(example_store.inputs, experiment["rounds"])
     text = Text(render_page(collection, experiment, trajectories=2)).text
     assert "trajectories_to of here / slow, return of -17" in text

@@ -240,7 +240,7 @@ _MARGIN = 0.06
 
 
 def claim_tables(collection: Collection) -> list[dict[str, Any]]:
-    """The claims.json of each judge, each claim with what its row shows."""
+    """The claims.json of each verdicts stage, each claim with what its row shows."""
     found = []
     for node in collection.of_type("Verdicts"):
         document = node.document(VERDICTS_FILE)

@@ -146,13 +146,13 @@ CLAIMS: tuple[Code, ...] = (
     ),
     Code(
         "AGC448",
-        "a judge without claims",
-        "A stage of kind judge sets how the spec's claims are judged; there are none.",
+        "a verdicts stage without claims",
+        "A stage of kind verdicts sets how the spec's claims are tested; there are none.",
     ),
     Code(
         "AGC449",
-        "a second judge",
-        "One stage of kind judge judges every claim of the spec.",
+        "a second verdicts stage",
+        "One stage of kind verdicts tests every claim of the spec.",
     ),
     Code(
         "AGC450",

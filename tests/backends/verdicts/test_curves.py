@@ -12,8 +12,8 @@ import pytest
 
 from agentc.run.claims import render_verdicts
 from agentc.runtime.contracts.artifacts import check_artifact
-from agentc_backends.results.judge.rules import VerdictRules
-from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import VerdictRules
 
 RULES = VerdictRules(confidence=0.95, power=0.8)
 
@@ -172,7 +172,7 @@ def test_the_job_reads_curves_and_people_see_bounds(
         "confidence": 0.95,
         "power": 0.8,
     }
-    done = run_job("agentc_backends.results.judge.job_judge", config, inputs={"of": folders})
+    done = run_job("agentc_backends.results.verdicts.job_verdicts", config, inputs={"of": folders})
     assert done.code == 0, done.output
     check_artifact("Verdicts", done.data, {}, {}, done.facts)
     shown = render_verdicts(json.loads((done.data / "claims.json").read_text()), colour=False)

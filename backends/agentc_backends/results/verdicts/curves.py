@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentc_backends.results.judge.rules import (
+from agentc_backends.results.verdicts.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,

@@ -1,4 +1,4 @@
-"""Job: judge the claims. `python -m agentc_backends.results.judge.job_judge JOB.json`."""
+"""Job: test the claims. `python -m agentc_backends.results.verdicts.job_verdicts JOB.json`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 
 from agentc.program.artifact_files import VERDICTS_FILE
 from agentc.program.job import load_job, write_json
-from agentc_backends.results.judge.rules import VerdictRules
-from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import VerdictRules
 from agentc_backends.statistics.measurements import read_metrics
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
-from agentc.kinds.evaluation import JudgeSettings
+from agentc.kinds.evaluation import VerdictSettings
 from agentc_backends.statistics.intervals import ReportedMean, t_quantile
 from agentc_backends.statistics.scores import Estimate, Pooled
 
@@ -22,7 +22,7 @@ NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictRules(JudgeSettings):
+class VerdictRules(VerdictSettings):
     """The settings, and what follows from them."""
 
     @property

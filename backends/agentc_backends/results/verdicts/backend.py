@@ -1,10 +1,10 @@
-"""Declares `judge.claims` and lowers the judge stage, which reads evaluations, to its one job."""
+"""Declares `verdicts.claims` and lowers its stage, which reads evaluations, to one job."""
 
 from __future__ import annotations
 
 from agentc.backend_api import JobDraft, LowerContext, StageBackend, StageView
 from agentc.kinds.artifacts import VERDICTS
-from agentc.kinds.evaluation import JudgeSettings
+from agentc.kinds.evaluation import VerdictSettings
 from agentc.kinds.field import Json
 from agentc_backends.software import LIGHT
 
@@ -29,17 +29,17 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         )
     return (
         JobDraft(
-            kind="judge",
+            kind="verdicts",
             backend=BACKEND.id,
             version=BACKEND.version,
             software=LIGHT,
-            program=("-m", "agentc_backends.results.judge.job_judge"),
+            program=("-m", "agentc_backends.results.verdicts.job_verdicts"),
             view=view,
             config={
                 "claims": claims,
                 "stages": judged,
                 "scale": reduced,
-                **view.config_of(JudgeSettings),
+                **view.config_of(VerdictSettings),
             },
             inputs=dict(stage.inputs),
             produces=VERDICTS.name,
@@ -50,8 +50,8 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 
 BACKEND = StageBackend(
-    id="judge.claims",
-    kind="judge",
+    id="verdicts.claims",
+    kind="verdicts",
     version=4,
     doc="Verdicts by the intervals that the tables show, and the paper's own noise at its own n; "
     "claims against one baseline by Holm's correction.",

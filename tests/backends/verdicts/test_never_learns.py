@@ -16,8 +16,8 @@ import pytest
 from agentc.backend_api import load_backends
 from agentc.compilation import compile_spec
 from agentc.plan.render import plan_document
-from agentc_backends.results.judge.rules import VerdictRules
-from agentc_backends.results.judge.verdicts import judge_all
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import VerdictRules
 
 SPECS = Path(__file__).parents[3] / "specs"
 RULES = VerdictRules(confidence=0.95, power=0.8)
@@ -36,7 +36,7 @@ def planned(name: str) -> Mapping[str, Any]:
 
 
 def claims_of(name: str) -> list[Mapping[str, Any]]:
-    judges = [job for job in planned(name)["jobs"] if job["kind"] == "judge"]
+    judges = [job for job in planned(name)["jobs"] if job["kind"] == "verdicts"]
     return [one for job in judges for one in job["config"]["claims"] if one.get("reach")]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agentc.runtime.contracts.artifacts import ContractError, check_artifact
 
-MODULE = "agentc_backends.results.judge.job_judge"
+MODULE = "agentc_backends.results.verdicts.job_verdicts"
 
 
 def claim(name: str, stage: str, **changes: Any) -> dict[str, Any]:

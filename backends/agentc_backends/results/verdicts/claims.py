@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentc_backends.agents.evaluate.protocols import protocol_warning
-from agentc_backends.results.judge.curves import judge_curves
-from agentc_backends.results.judge.rules import (
+from agentc_backends.results.verdicts.curves import judge_curves
+from agentc_backends.results.verdicts.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from agentc_backends.results.judge.rules import (
+from agentc_backends.results.verdicts.claims import judge_all
+from agentc_backends.results.verdicts.rules import (
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,
     WITHIN_NOISE,
     VerdictRules,
 )
-from agentc_backends.results.judge.verdicts import judge_all
 
 RULES = VerdictRules(confidence=0.95, power=0.8)
 RUNS = 400
