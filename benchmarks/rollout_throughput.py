@@ -115,7 +115,7 @@ def _engine(workplace: Workplace, name: str) -> Speed:
     plan = workplace.folder / f"rollout-{name}" / "plan.json"
     store = workplace.folder / f"store-{name}"
     job = _stage(plan)
-    model = store / "objects" / job["inputs"]["policy"][0] / "data"
+    model = store / "objects" / job["inputs"]["model"][0] / "data"
     rows = object_folder(store, job) / "data" / "trajectories.jsonl"
     decode = json.dumps(job["config"]["decode"])
     lock = json.loads(plan.read_text(encoding="utf-8"))["environments"]["torch"]["lock"]

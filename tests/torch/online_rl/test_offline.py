@@ -90,7 +90,7 @@ def run_job(
         root,
         "offline_rl",
         job.draft.config,
-        {"policy": [model], "data": data},
+        {"model": [model], "data": data},
         {**job.draft.placement, **placement},
     )
     told = json.loads(path.read_text())

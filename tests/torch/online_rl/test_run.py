@@ -146,7 +146,7 @@ def run_job(
         root,
         "online_rl",
         job.draft.config,
-        {"policy": [model], **({} if begun is None else {"start": [begun / "data"]})},
+        {"model": [model], **({} if begun is None else {"start": [begun / "data"]})},
         {**job.draft.placement, **placement},
     )
     told = json.loads(path.read_text())

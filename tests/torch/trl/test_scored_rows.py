@@ -102,7 +102,7 @@ def compared(serve: Callable[[str], str], tmp_path: Path) -> Callable[..., dict[
     """The facts of a job that has compared a checkpoint with a server of it."""
 
     def compare(checkpoint: Path, dtype: str = "float32") -> dict[str, Any]:
-        job = Job(make_job(tmp_path, "rollout", {}, {"policy": [checkpoint]}))
+        job = Job(make_job(tmp_path, "rollout", {}, {"model": [checkpoint]}))
         lease = {"url": serve(dtype), "token": "test-token", "model": "policy", "log": "log"}
         job.leases["policy"] = lease
 
