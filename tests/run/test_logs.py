@@ -39,7 +39,7 @@ def logs(
 
 def test_a_job_and_its_server(plan: TinyPlan, capsys: pytest.CaptureFixture[str]) -> None:
     plan.job("base", "checkpoint.py", kind="model", produces="Checkpoint", seed=7)
-    plan.job("rows", inputs={"policy": ["base"]}, leases=[plan.lease()], rows=2, say="hello")
+    plan.job("rows", inputs={"model": ["base"]}, leases=[plan.lease()], rows=2, say="hello")
     for name in ("base", "rows"):
         assert plan.run(name).returncode == 0
     record(plan)
@@ -66,7 +66,7 @@ def test_names_that_mean_several_jobs(
 ) -> None:
     for seed in (0, 1):
         plan.job(f"sft@seed={seed}", say=f"seed {seed}")
-    plan.job("later", inputs={"policy": ["sft@seed=0"]})
+    plan.job("later", inputs={"model": ["sft@seed=0"]})
     assert plan.run("sft@seed=0").returncode == 0
     record(plan)
     code, lines, _ = logs(plan, capsys, "sft")
