@@ -16,7 +16,10 @@ from agentc.reference.prose import WIDEST, folded, folded_output
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "backends", "specs", "fuzz", "tests/mutants")
 PAGES = sorted(
-    [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING")]
+    [
+        ROOT / f"{name}.md"
+        for name in ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")
+    ]
     + [page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md")]
 )
 SOURCES = ("compiler", "backends", "tests", "benchmarks", "fuzz")

@@ -177,7 +177,7 @@ def test_measures_are_bound_with_what_their_tasks_can_have(tmp_path: Path) -> No
     assert over.record()["difference_metric"] == "reward"
     assert "difference_metric" not in loops.record(), "keys of claims without it are older"
     # A path has one action more than the tree is deep.
-    assert (length.stage, length.bounds) == ("mended", (1.0, 13.0))
+    assert (length.stage, length.bounds) == ("fixed", (1.0, 13.0))
 
 
 WINS = """\
