@@ -9,7 +9,8 @@ import pytest
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.diagnostics import Sink, render_text
-from agentc.diagnostics.other_tools import KIND_ADVICE, advice_for_key, advice_for_kind
+from agentc.diagnostics.other_methods import KIND_ADVICE, advice_for_kind
+from agentc.diagnostics.other_tools import advice_for_key
 from agentc.diagnostics.synonyms import SYNONYMS, folded
 from agentc.front.read_module import build_module
 from agentc.kinds import KINDS, kind_named

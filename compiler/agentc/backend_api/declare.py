@@ -115,6 +115,9 @@ class StageBackend:
     unused: Mapping[str, str] = field(default_factory=dict)
     decisive: frozenset[str] = frozenset()
     memory: Callable[[MemoryQuestion], TrainerMemory] | None = None
+    example: str = ""
+    """What a stage says besides the example of its kind, as a YAML mapping, where that is not
+    enough for this backend; null removes a key."""
 
     def takes(self, role: str) -> bool:
         """Whether it takes the input of that role."""
@@ -198,6 +201,8 @@ class EnvironmentBackend:
     """False while only the declaration exists: such an experiment checks and plans, but refuses
     to run, by name."""
     data_sets: tuple[DataSet, ...] = ()
+    example: str = ""
+    """Settings of an entry, as a YAML mapping, where `backend` alone is not enough."""
     """Real data that it can use and `agentc data fetch` gets."""
     builds: tuple[SoftwareEnvironment, ...] = ()
     """Its software where settings ask for more than `software` has: `lease` takes one of them."""
@@ -268,6 +273,8 @@ class ServerBackend:
     loads_model: bool = True
     """False where it replies without the weights of what it serves: their context does not bound
     its `max_model_len`."""
+    example: str = ""
+    """As of EnvironmentBackend."""
 
 
 Backend: TypeAlias = StageBackend | EnvironmentBackend | ServerBackend

@@ -19,7 +19,7 @@ from agentc.cli.arguments import (
     show_found,
     wants_colour,
 )
-from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
+from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC
 from agentc.text import aligned, terminal_width
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME|CODE|STAGE",
-        help="dpo, dpo.beta, textcraft, trl.sft, pass_at, AGC602; with SPEC also a stage",
+        help="dpo, dpo.beta, textcraft, trl.sft, pass_at, AGC602, a spec; with SPEC also a stage",
     )
     add_spec_arguments(parser, optional=True)
     parser.add_argument(
@@ -51,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0; 1 when the spec has no such thing because it has errors; 2 for a spec without a stage, or
-    nothing to explain; 5 for an unknown name."""
+    """0; 1 when the spec has no such thing because it has errors; 2 for nothing to explain; 5 for
+    an unknown name."""
     if arguments.list is not None:
         if arguments.name is not None or arguments.params or arguments.scale is not None:
             arguments.parser.error("--list takes neither a name nor a spec")
@@ -68,11 +68,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.spec is not None:
         return _explain_stage(arguments)
     if names_spec(arguments.name):
-        print(
-            f"agentc: name a stage and its spec: agentc explain STAGE {arguments.name}",
-            file=sys.stderr,
-        )
-        return EXIT_USAGE
+        arguments.spec = Path(arguments.name)
+        return _explain_spec(arguments)
     return _explain_name(arguments.name, arguments.format)
 
 
@@ -94,6 +91,23 @@ def _explain_name(name: str, form: str) -> int:
             print(json.dumps({"name": topic.name, "text": list(topic.lines)}, ensure_ascii=False))
         else:
             print("\n".join(["", *topic.lines] if number else topic.lines))
+    return 0
+
+
+def _explain_spec(arguments: argparse.Namespace) -> int:
+    from agentc.backend_api import load_backends
+    from agentc.reference.spec_overview import document, overview
+
+    table = load_backends()
+    compiled = compile_typed(arguments, table)
+    show_found(compiled, arguments)
+    if compiled.has_errors or compiled.module is None:
+        return EXIT_SPEC
+    if arguments.format == "json":
+        print(json.dumps(document(compiled, table), ensure_ascii=False))
+    else:
+        print("\n".join(overview(compiled, table, terminal_width(sys.stdout))))
+        print(f"\n`agentc explain STAGE {arguments.spec}` shows the settings of a stage")
     return 0
 
 

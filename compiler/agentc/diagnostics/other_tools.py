@@ -23,6 +23,7 @@ def _same(text: str, *keys: str, where: tuple[str, ...] = ()) -> dict[str, tuple
 
 
 _QUANTISED = "training on quantised weights (QLoRA) is not supported"
+_OWN_TOKENIZER = "leave it out: the checkpoint brings its tokenizer and chat template"
 _OF_MODELS = ("architecture", "repo", "path")
 _PRECISION_OF_MODELS = _Advice(
     "write `dtype: bfloat16` in the stages that train the model, and under the servers that serve "
@@ -87,12 +88,13 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
     **_same(
         "add a stage of kind `evaluate`; trainings do not evaluate while they run",
         *("eval_steps", "eval_strategy", "evaluation_strategy", "do_eval", "eval_dataset"),
-        *("val_size", "val_set_size", "test_freq", "eval_every"),
+        *("val_size", "val_set_size", "test_freq", "eval_every", "per_device_eval_batch_size"),
         where=("lr",),
     ),
     **_same(
         "leave it out: results go to the store, which `--store DIR` or AGENTC_STORE chooses",
         *("output_dir", "save_path", "save_dir", "default_local_dir", "out_dir", "log_dir"),
+        "logging_dir",
     ),
     **_same(
         "leave it out: `agentc run` resumes what was interrupted and reuses what is finished",
@@ -172,17 +174,138 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
         ),
         _Advice("write `limit: N`", ("limit",)),
     ),
+    **_same(
+        "leave it out: the trainer plays the episodes itself",
+        *("use_vllm", "vllm_mode", "vllm_gpu_memory_utilization"),
+    ),
     "num_generations": (
+        _Advice(
+            "leave it out: it belongs to GRPO, which is `kind: online_rl` with `backend: trl`; "
+            "several episodes of a task are `attempts: N` of a rollout",
+            ("lr", "global_batch"),
+        ),
         _Advice(
             "write `backend: trl` and `options: {group: N}`, the episodes of one task that are "
             "compared",
             ("iterations", "episodes"),
         ),
     ),
+    **dict.fromkeys(
+        ("kl_coef", "init_kl_coef", "kl_loss_coef", "kl_penalty"),
+        (
+            _Advice(
+                "write `actor: {kl_penalty: X}` (with `backend: trl`: `options: {beta: X}`)",
+                ("actor",),
+            ),
+            _Advice("write `actor: {kl_penalty: X}` in the stage", ("gae_lambda",)),
+        ),
+    ),
     **_same(
-        "write `actor: {kl_penalty: X}` (with `backend: trl`: `options: {beta: X}`)",
-        *("kl_coef", "init_kl_coef", "kl_loss_coef", "kl_penalty"),
-        where=("actor",),
+        "write `chat_format: NAME` in the model, under `models`; `tokenizer` is the model's own "
+        "template",
+        *("template", "apply_chat_template", "prompt_template"),
+        where=("lr",),
+    ),
+    "chat_template": (
+        _Advice("write `chat_format: NAME` in the model, under `models`", ("lr",)),
+        _Advice(_OWN_TOKENIZER, ("start_minutes",)),
+    ),
+    **_same(
+        "leave it out: the report has the curves of every training",
+        *("plot_loss", "logging_first_step"),
+        where=("lr",),
+    ),
+    **_same(
+        "leave it out: rows are padded as batches need it; `packing: true` packs several into one "
+        "sequence",
+        *("pad_to_sequence_len", "pad_to_multiple_of", "group_by_length"),
+        where=("lr",),
+    ),
+    **_same(
+        "leave it out: replies of the agent are trained, never prompts or observations; `loss_on` "
+        "chooses which replies",
+        *("train_on_inputs", "train_on_prompt", "completion_only_loss", "assistant_only_loss"),
+        where=("loss_on",),
+    ),
+    **_same(
+        "leave it out: data is a stage, `NAME: {kind: dataset, path: FILE, format: ...}`, whose "
+        "`format` names the fields of its records",
+        *("input_key", "output_key", "input_template", "dataset_text_field", "formatting_func"),
+        where=("lr",),
+    ),
+    **_same(
+        "leave it out: the reference is evaluated as the backend needs it",
+        *("precompute_ref_log_probs", "ref_offload", "disable_dropout"),
+        where=("beta",),
+    ),
+    **_same(
+        "write `max_tokens: N`, the tokens of the reply without the prompt",
+        *("max_length", "max_len"),
+        where=("max_tokens", "temperature"),
+    ),
+    **_same(
+        "leave it out: a reply ends where the model ends it; `max_tokens` is the upper limit",
+        *("min_new_tokens", "min_tokens", "min_length", "ignore_eos"),
+        where=("max_tokens", "temperature"),
+    ),
+    **_same(
+        "write `replicas: N`: copies of the server, each on devices of its own",
+        *("data_parallel_size", "data_parallel", "num_replicas", "vllm_num_engines"),
+        where=("gpu_memory_utilization",),
+    ),
+    **_same(
+        "leave it out: `cpu_offload_gb` and `kv_cache_dtype` save memory of a device",
+        *("swap_space", "kv_offloading_size"),
+        where=("gpu_memory_utilization",),
+    ),
+    **_same(
+        _OWN_TOKENIZER,
+        *("tokenizer", "tokenizer_mode"),
+        where=("start_minutes",),
+    ),
+    **_same(
+        "leave it out: a training with `lora` merges its adapters into the checkpoint",
+        *("enable_lora", "lora_modules", "max_loras", "max_lora_rank"),
+        where=("start_minutes",),
+    ),
+    **_same(
+        "write `discount: X` in the stage: the worth of a reward one turn later, where other tools "
+        "count tokens",
+        *("gamma", "discount_factor"),
+        where=("gae_lambda",),
+    ),
+    **_same(
+        "leave it out: the values have an optimiser of their own; write `critic: {lr: X}` in the "
+        "stage",
+        *("vf_coef", "value_loss_coef", "critic_learning_rate"),
+        where=("gae_lambda",),
+    ),
+    **_same(
+        "leave it out: rewards stay as they are; `normalise` standardises advantages",
+        *("whiten_rewards", "normalize_reward", "reward_clip_range"),
+        where=("gae_lambda",),
+    ),
+    **_same(
+        "write `actor: {batch: N}` in the stage: the utterances of one gradient step",
+        *("ppo_mini_batch_size", "num_mini_batches", "mini_batch_size"),
+        where=("gae_lambda",),
+    ),
+    **_same(
+        "write `micro_batch: N` in the stage: the rows that go through a model at once",
+        *("ppo_micro_batch_size_per_gpu", "local_rollout_forward_batch_size"),
+        where=("gae_lambda",),
+    ),
+    **_same(
+        "write `minibatches: M` here and `actor: {updates: K}` in the stage, with K = M times the "
+        "passes over the episodes of an iteration",
+        *("num_iterations", "ppo_epochs", "steps_per_generation"),
+        where=("clip_low", "group"),
+    ),
+    **_same(
+        "write `decode: {max_tokens: N}` in the stage: the tokens of one reply, where other tools "
+        "count all of an episode",
+        *("max_completion_length", "max_response_length", "response_length"),
+        where=("clip_low", "group"),
     ),
     "algorithm": (
         _Advice(
@@ -223,71 +346,6 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
                             ("tensor_parallel",)),),
 }  # fmt: skip
 
-KIND_ADVICE: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "rft",
-            "rejection_sampling",
-            "rejection_sampling_fine_tuning",
-            "rest",
-            "raft",
-            "star",
-            "expert_iteration",
-        ),
-        "rejection fine-tuning is `kind: sft` on the data of a rollout, with `min_reward: 1` or "
-        "`best_per_task: 1`",
-    ),
-    **dict.fromkeys(
-        ("lora", "qlora", "peft"),
-        "LoRA is a setting of `kind: sft` and other trainers: write `lora: {rank: 16}` there",
-    ),
-    "ppo": "PPO is `kind: online_rl` with `backend: ppo`",
-    "grpo": "GRPO is `kind: online_rl` with `backend: trl` and `options: {algorithm: grpo}`",
-    "rloo": "RLOO is `kind: online_rl` with `backend: trl` and `options: {algorithm: rloo}`",
-    "reinforce": "RLOO, of REINFORCE's family, is `kind: online_rl` with `backend: trl` and "
-    "`options: {algorithm: rloo}`",
-    "archer": "ArCHer is `kind: online_rl` with `backend: archer`",
-    "chai": "CHAI is `kind: online_rl` with `backend: chai`",
-    "filtered_bc": "filtered BC is `kind: online_rl` with `backend: filtered_bc`",
-    **dict.fromkeys(("rl", "rlhf", "rlvr"), "write `kind: online_rl`, or `offline_rl` on data"),
-    **dict.fromkeys(
-        ("awr", "ilql", "offline_archer"),
-        "write `kind: offline_rl`: a critic and advantage-weighted regression on played episodes",
-    ),
-    "ipo": "IPO is `kind: dpo` with `loss: ipo`",
-    "hinge": "this is `kind: dpo` with `loss: hinge` (SLiC)",
-    "slic": "SLiC is `kind: dpo` with `loss: hinge`",
-    "rpo": "RPO is `kind: dpo` with `nll_weight`",
-    "step_dpo": "this is `kind: dpo` on pairs of `kind: pair` with `contrast: step`",
-    **dict.fromkeys(
-        ("kto", "orpo", "simpo", "cpo", "bco", "sppo"),
-        "not supported; preferences are trained by `kind: dpo` (`loss`: sigmoid, hinge or ipo, "
-        "`nll_weight` for an SFT term)",
-    ),
-    **dict.fromkeys(
-        ("rm", "reward_model", "reward_modeling", "prm", "orm"),
-        "a model that scores is `kind: critic`, trained on pairs; rewards themselves come from "
-        "the environment",
-    ),
-    **dict.fromkeys(
-        ("pt", "pretrain", "pretraining", "cpt"),
-        "pretraining is not supported; `kind: sft` trains on conversations",
-    ),
-    "eto": "ETO is rounds of `rollout`, `pair` and `dpo`: `agentc init` has specs/quickstart.yaml",
-    **dict.fromkeys(
-        ("distill", "distillation", "gkd"),
-        "write `kind: rollout` with the teacher as `model`, and `kind: sft` on its episodes",
-    ),
-    **dict.fromkeys(
-        ("serve", "server", "vllm"),
-        "servers are entries of `servers:`; a stage that acts starts what it needs",
-    ),
-    **dict.fromkeys(
-        ("merge", "merge_lora", "export"),
-        "not needed: a checkpoint of `lora` is merged when it is saved; `agentc push` uploads it",
-    ),
-}
-
 
 def advice_for_key(key: str, allowed: Collection[str]) -> str | None:
     """Help for a key of another tool at a place that allows these keys; None where there is none,
@@ -296,11 +354,6 @@ def advice_for_key(key: str, allowed: Collection[str]) -> str | None:
         if all(name in allowed for name in advice.where):
             return advice.text
     return None
-
-
-def advice_for_kind(kind: str) -> str | None:
-    """How a method or a step is written that is no kind of its own."""
-    return KIND_ADVICE.get(folded(kind))
 
 
 NO_EXISTING_PYTHON = (

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentc.backend_api import BackendTable
-from agentc.diagnostics.other_tools import advice_for_kind
+from agentc.diagnostics.other_methods import advice_for_kind
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.expand_repeat import Carried, Rounds, Unrolled

@@ -4,25 +4,40 @@ name. A test compiles those of all kinds together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
-from agentc.backend_api import BackendTable, StageBackend
+from agentc.backend_api import (
+    BackendTable,
+    EnvironmentBackend,
+    OptionView,
+    ServerBackend,
+    StageBackend,
+    entry_fields,
+)
 from agentc.backend_api.honoured import SampleContext, view_of
 from agentc.backend_api.view import find_setting
-from agentc.kinds import KINDS, MODEL_KIND, Kind
+from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.kinds.artifacts import ArtifactType
 from agentc.kinds.field import Field, Json
 
 SCAFFOLD = """\
 agentc: 1
 name: examples
-environments: {world: {backend: textcraft}, hidden: {backend: twenty_questions}}
+environments:
+  world: {backend: textcraft}
+  hidden: {backend: twenty_questions}
+  sums:
+    backend: verifiers
+    taskset: sums
+    splits: {train: {range: [0, 9]}, test: {range: [9, 12]}}
 servers: {local: {backend: transformers}}
 prompts: {react: {instruction: Craft the goal., reply_format: react}}
 models: {base: {backend: scratch, chat_format: chatml, corpus: expert}}
 stages:
+  head_critic: {kind: critic, model: base, data: pair, parameterisation: value_head, beta: 1,
+    lr: 1e-6, global_batch: 8, max_length: 1024}
   evaluate_base: {kind: evaluate, model: base, environment: world, split: test}
 """
 """The entries that examples name. Stages name each other: `expert` is the example of that kind."""
@@ -54,6 +69,96 @@ def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
                         stage["backend"] = short_name(backend)
                     return in_block_style(kind.name, {**stage, **_merged(beside, added)})
     return None
+
+
+def option_example(backend: StageBackend, path: str) -> str | None:
+    """A stage of the backend's kind with another value of one of its own options."""
+    kind, setting = kind_named(backend.kind), find_setting(backend.options, path)
+    if kind is None or not kind.example or setting is None:
+        return None
+    plain = _with_example(kind, backend)
+    needed = plain.pop("options", {})
+    assert isinstance(needed, dict)
+    for beside in ({}, *_beside(backend.options, path)):
+        for value in _other_values(setting.declared):
+            added = _merged(_merged(needed, beside), _nested(path, value))
+            if _is_read(backend, kind, _merged(plain, added), path):
+                own: dict[str, Json] = {"kind": kind.name, "backend": short_name(backend)}
+                return in_block_style(kind.name, {**own, "options": added})
+    return None
+
+
+def backend_example(backend: StageBackend) -> str | None:
+    """The example of the backend's kind, on it; of a model, whose backends have little in common,
+    the name and what the backend needs."""
+    kind = kind_named(backend.kind)
+    if kind is None or not (kind.example or backend.example):
+        return None
+    whole = _with_example(kind, backend)
+    named = {"kind": kind.name} if kind.name != MODEL_KIND else {}
+    named["backend"] = short_name(backend)
+    return in_block_style(kind.name, {**named, **{k: v for k, v in whole.items() if k != "kind"}})
+
+
+def _with_example(kind: Kind, backend: StageBackend) -> dict[str, Json]:
+    """The example of a kind, with what the backend's own adds to it, or takes away by null."""
+    plain: dict[str, Json] = yaml.safe_load(kind.example or "{}")
+    own: dict[str, Json] = yaml.safe_load(backend.example or "{}")
+    if kind.name == MODEL_KIND:
+        return own
+    return {name: value for name, value in {**plain, **own}.items() if value is not None}
+
+
+def _beside(fields: Sequence[Field], path: str) -> Iterator[dict[str, Json]]:
+    for field in fields:
+        if field.name != path.partition(".")[0]:
+            yield from (_nested(field.name, value) for value in _other_values(field))
+
+
+def entry_example(backend: EnvironmentBackend | ServerBackend, path: str = "") -> str | None:
+    """An entry of `environments:` or `servers:` on the backend; with another value of a setting,
+    and of one that it depends on. None where no such entry was found."""
+    family, _, short = backend.id.partition(".")
+    section = {"env": "environments", "serve": "servers"}[family]
+    plain: dict[str, Json] = yaml.safe_load(backend.example or "{}")
+    values = plain if not path else _entry_with(backend, plain, path)
+    if values is None:
+        return None
+    return f"{section}:\n  mine: {_flow({'backend': short, **values})}\n"
+
+
+def _entry_with(
+    backend: EnvironmentBackend | ServerBackend, plain: dict[str, Json], path: str
+) -> dict[str, Json] | None:
+    fields = entry_fields(backend)
+    setting = find_setting(fields, path)
+    if setting is None:
+        return None
+    if path in plain:
+        return plain
+    if path.partition(".")[0] not in {field.name for field in backend.fields}:
+        return _merged(plain, _nested(path, _other_values(setting.declared)[0]))
+    for beside in ({}, *_beside(backend.fields, path)):
+        for value in _other_values(setting.declared):
+            values = _merged(_merged(plain, beside), _nested(path, value))
+            if _is_leased(backend, values, path):
+                return values
+    return None
+
+
+def _is_leased(
+    backend: EnvironmentBackend | ServerBackend, values: Mapping[str, Json], path: str
+) -> bool:
+    """Whether the backend reads the setting of such an entry, and takes all of it."""
+    numbers = {name: _number(value) for name, value in values.items()}
+    view = OptionView(table=backend.fields, values=numbers, files=lambda _: b"sample")
+    try:
+        backend.lease(view)
+    except Exception:  # the sample of a file may be no file of that backend
+        return False
+    ignored = [name for name in view.given() if name not in view.read]
+    below = any(name.startswith(f"{path}.") for name in view.read)
+    return (path in view.read or below) and not view.refusals and not ignored
 
 
 def short_name(backend: StageBackend) -> str:

@@ -1,5 +1,6 @@
 """What `agentc explain` says of a name of the spec language: a kind of stage, one of its settings,
-a backend, an environment, a server, a metric, a type of artifact, or another tool's word for one.
+a section, a backend, an environment, a server, a metric, a type of artifact, a term, or another
+tool's word for one.
 """
 
 from __future__ import annotations
@@ -18,15 +19,41 @@ from agentc.backend_api import (
 from agentc.backend_api.honoured import honoured_fields
 from agentc.backend_api.view import find_setting, unused_paths
 from agentc.diagnostics.synonyms import synonyms
-from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
+from agentc.kinds import KINDS, Kind, kind_named
 from agentc.kinds.artifacts import ARTIFACT_TYPES, ArtifactType
 from agentc.kinds.field import Field
 from agentc.kinds.metric_names import METRIC_DOCS
-from agentc.reference.examples import example_of, example_with, short_name
+from agentc.reference.examples import (
+    backend_example,
+    entry_example,
+    example_of,
+    example_with,
+    option_example,
+    short_name,
+)
 from agentc.reference.pages import type_text
+from agentc.reference.terms import TERMS, Term
+from agentc.schema import language
 from agentc.text import aligned, wrapped
 
-_SECTIONS = {"env": "environments", "serve": "servers"}
+_FAMILIES = ("env", "serve")
+_SECTION_FIELDS: dict[str, Sequence[Field]] = {
+    "params": language.PARAM_FIELDS,
+    "prompts": language.PROMPT_FIELDS,
+    "claims": language.CLAIM_FIELDS,
+    "budget": language.BUDGET_FIELDS,
+    "search": language.SEARCH_FIELDS,
+    "search.over": language.SEARCH_RANGE_FIELDS,
+    "paper": language.PAPER_FIELDS,
+    "discrepancies": language.DISCREPANCY_FIELDS,
+    "placement": language.PLACEMENT_FIELDS,
+    "repeat": (language.ROUNDS, language.UNTIL),
+    "servers": language.SHARING_FIELDS,
+    "environments": language.SHARING_FIELDS,
+}
+"""Settings of the language that are no kind's and no backend's."""
+_ONE = ("budget", "search", "paper")
+"""Sections that are one mapping of settings, not one for each name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +74,8 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
         found += _settings_of(owner, path, table, width)
     if not found:
         found = [*_settings_named(name, table, width)]
+    if not found:
+        found = [*_family(name, table), *_inputs_named(name), *_values_named(name, table)]
     if not found:
         for other in synonyms(name):
             for topic in topics(other, table, width):
@@ -78,8 +107,10 @@ def rows(what: str, table: BackendTable) -> list[tuple[str, str]]:
 
 def names(table: BackendTable) -> list[str]:
     """Every name that is explained, but for paths of settings."""
-    settings = {field.name for fields in _tables(table).values() for field in fields}
+    settings = {field.name for _, fields in _tables(table) for field in fields}
     return [
+        *TERMS,
+        *language.TOP_LEVEL,
         *(kind.name for kind in KINDS),
         *sorted(table.backends),
         *(_short(backend) for backend in table if not isinstance(backend, StageBackend)),
@@ -103,24 +134,28 @@ def _whole(name: str, table: BackendTable, width: int | None) -> Iterator[Topic]
     for artifact in ARTIFACT_TYPES:
         if artifact.name == name:
             yield Topic(name, tuple(_artifact_lines(artifact, width)))
+    if name in language.TOP_LEVEL:
+        yield Topic(name, tuple(_section_lines(name, width)))
+    if name in TERMS:
+        yield Topic(name, tuple(_term_lines(name, TERMS[name], width)))
 
 
 def _short(backend: Backend) -> str:
     return backend.id.partition(".")[2]
 
 
-def _tables(table: BackendTable) -> dict[str, Sequence[Field]]:
-    """The settings of each kind and each backend, by its name."""
-    own = {
-        backend.id: backend.options if isinstance(backend, StageBackend) else entry_fields(backend)
-        for backend in table
-    }
-    return {**{kind.name: kind.fields for kind in KINDS}, **own}
+def _tables(table: BackendTable) -> list[tuple[str, Sequence[Field]]]:
+    """The settings of each kind, each backend and each section, with its name."""
+    own = [
+        (each.id, each.options if isinstance(each, StageBackend) else entry_fields(each))
+        for each in table
+    ]
+    return [*((kind.name, kind.fields) for kind in KINDS), *own, *_SECTION_FIELDS.items()]
 
 
 def _settings_of(owner: str, path: str, table: BackendTable, width: int | None) -> Iterator[Topic]:
-    owners = [owner, *(f"{family}.{owner}" for family in _SECTIONS)]
-    for name, fields in _tables(table).items():
+    owners = [owner, *(f"{family}.{owner}" for family in _FAMILIES)]
+    for name, fields in _tables(table):
         setting = find_setting(tuple(fields), path) if name in owners else None
         if setting is not None:
             lines = _setting_lines(name, path, setting.declared, table, width)
@@ -131,7 +166,7 @@ def _settings_named(name: str, table: BackendTable, width: int | None) -> Iterat
     """The settings of that name, wherever they are; each in short where there are several."""
     places = [
         (owner, path, field)
-        for owner, fields in _tables(table).items()
+        for owner, fields in _tables(table)
         for path, field in _paths(fields)
         if path.rpartition(".")[2] == name
     ]
@@ -142,6 +177,38 @@ def _settings_named(name: str, table: BackendTable, width: int | None) -> Iterat
         rows = [(f"{owner}.{path}", *_in_short(field)) for owner, path, field in places]
         more = "`agentc explain` with one of these names says more"
         yield Topic(name, (f"`{name}` is a setting of", *aligned(rows, indent="  "), more))
+
+
+def _family(name: str, table: BackendTable) -> Iterator[Topic]:
+    """The backends of stages that a spec may call so, such as `trl`."""
+    short = [each for each in table if isinstance(each, StageBackend) and short_name(each) == name]
+    if short:
+        rows = [(each.id, each.doc) for each in short]
+        yield Topic(name, (f"`{name}` is the short name of", *aligned(rows, indent="  ")))
+
+
+def _inputs_named(name: str) -> Iterator[Topic]:
+    """The inputs of stages of that name."""
+    rows = [
+        (f"{kind.name}.{name}", " or ".join(accepted.name for accepted in role.accepts), role.doc)
+        for kind in KINDS
+        if (role := kind.role(name)) is not None
+    ]
+    if rows:
+        yield Topic(name, (f"`{name}` is an input of", *aligned(rows, indent="  ")))
+
+
+def _values_named(name: str, table: BackendTable) -> Iterator[Topic]:
+    """The settings that take such a word."""
+    rows = [
+        (f"{owner}.{path}", *_in_short(field))
+        for owner, fields in _tables(table)
+        for path, field in _paths(fields)
+        if isinstance(words := field.schema.get("enum"), list) and name in words
+    ]
+    if rows:
+        more = f"`agentc explain {rows[0][0]}` says more"
+        yield Topic(name, (f"`{name}` is a value of", *aligned(rows, indent="  "), more))
 
 
 def _paths(fields: Sequence[Field], before: str = "") -> Iterator[tuple[str, Field]]:
@@ -193,7 +260,9 @@ def _setting_lines(
     kind, default = _in_short(field)
     yield f"{owner}.{path}: {kind}, {default}"
     yield from wrapped(field.doc, width, "  ", "")
-    if field.identity == "semantic":
+    if owner in _SECTION_FIELDS:
+        pass
+    elif field.identity == "semantic":
         yield "  It enters the key of the result: another value computes the stage again."
     else:
         yield "  It enters no key: a finished result stays as it is under another value."
@@ -206,9 +275,27 @@ def _setting_lines(
             yield "example"
             yield from (f"  {line}" for line in example.splitlines())
             yield ""
+    else:
+        yield from _own_example(owner, path, table)
     for inner in field.fields:
         yield from wrapped(f"{inner.name}: {', '.join(_in_short(inner))}. {inner.doc}", width,
                            "  ", "    ")  # fmt: skip
+
+
+def _own_example(owner: str, path: str, table: BackendTable) -> Iterator[str]:
+    """An example of a setting of a backend's own."""
+    backend = table.backends.get(owner)
+    if backend is None:
+        return
+    if isinstance(backend, StageBackend):
+        example = option_example(backend, path)
+    else:
+        example = entry_example(backend, path)
+    if example is not None:
+        yield ""
+        yield "example"
+        yield from (f"  {line}" for line in example.splitlines())
+        yield ""
 
 
 def _support(kind: Kind, path: str, table: BackendTable, width: int | None) -> Iterator[str]:
@@ -230,7 +317,6 @@ def _support(kind: Kind, path: str, table: BackendTable, width: int | None) -> I
 
 
 def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
-    family, _, short = backend.id.partition(".")
     if isinstance(backend, StageBackend):
         yield f"{backend.id}: a backend of `kind: {backend.kind}`, version {backend.version}"
     else:
@@ -255,20 +341,32 @@ def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
     yield ""
     yield "example"
     if isinstance(backend, StageBackend):
-        yield from (f"  {line}" for line in _with_backend(backend).splitlines())
+        example = backend_example(backend)
     else:
-        yield f"  {_SECTIONS[family]}:"
-        yield f"    mine: {{backend: {short}}}"
+        example = entry_example(backend)
+    yield from (f"  {line}" for line in (example or "").splitlines())
 
 
-def _with_backend(backend: StageBackend) -> str:
-    """The example of the backend's kind, on it; of a model, whose backends have little in common,
-    the name alone."""
-    kind, name = kind_named(backend.kind), short_name(backend)
-    if kind is None or kind.name == MODEL_KIND:
-        return f"models:\n  base: {{backend: {name}}}"
-    head, line, rest = (example_of(kind) or "").partition(f"    kind: {kind.name}\n")
-    return f"{head}{line}    backend: {name}\n{rest}"
+def _section_lines(name: str, width: int | None) -> Iterator[str]:
+    yield f"{name}: a key of the top level of a spec"
+    yield from wrapped(language.TOP_LEVEL[name], width, "  ", "")
+    fields = _SECTION_FIELDS.get(name, ())
+    if fields:
+        yield ""
+        yield "settings" if name in _ONE else "settings of an entry"
+        yield from aligned([(field.name, *_in_short(field)) for field in fields], indent="  ")
+        yield f"  `agentc explain {name}.{fields[0].name}` says more of one"
+
+
+def _term_lines(name: str, term: Term, width: int | None) -> Iterator[str]:
+    yield f"{name}: a term"
+    yield from wrapped(term.meaning, width, "  ", "")
+    if term.see:
+        yield f"  see also: {', '.join(term.see)}"
+    if term.example:
+        yield ""
+        yield "example"
+        yield from (f"  {line}" for line in term.example.splitlines())
 
 
 def _artifact_lines(artifact: ArtifactType, width: int | None) -> Iterator[str]:

@@ -1,21 +1,43 @@
 """Aliases: keys that other tools call differently are accepted, with a note that names ours.
 
-Declared beside what they name (`Role.aliases`).
+Those of inputs are declared beside what they name (`Role.aliases`), those of settings in
+`standard_names.py`.
 """
 
 from __future__ import annotations
 
 from collections import abc
+from collections.abc import Iterable
 
 from agentc.diagnostics.sink import Sink
+from agentc.kinds.field import Field
 from agentc.kinds.kind import Kind
 from agentc.schema.keys import Place
+from agentc.schema.standard_names import standard_names
 from agentc.source.tree import Entry, Mapping, Scalar
 
 
 def aliases_of(kind: Kind) -> dict[str, str]:
     """The aliases of a kind's keys, with the key that each means."""
-    return {alias: role.name for role in kind.roles for alias in role.aliases}
+    inputs = {alias: role.name for role in kind.roles for alias in role.aliases}
+    return {**standard_names([field.name for field in kind.fields]), **inputs}
+
+
+def without_standard_names(
+    node: Mapping, fields: Iterable[Field], place: Place, sink: Sink
+) -> Mapping:
+    """The mapping with the standard names in its groups of settings (`lora`, `decode`) replaced."""
+    groups = {field.name: [inner.name for inner in field.fields] for field in fields}
+    entries = []
+    for entry in node.entries:
+        names = standard_names(groups.get(entry.key.text, ()))
+        value = entry.value
+        if names and isinstance(value, Mapping):
+            key = entry.key.text
+            inner = Place(f"{place.path}.{key}", f"`{key}` of {place.what}", place.steps)
+            value = without_aliases(value, names, inner, sink)
+        entries.append(entry if value is entry.value else Entry(entry.key, value))
+    return Mapping(tuple(entries), node.span, node.partial)
 
 
 def without_aliases(

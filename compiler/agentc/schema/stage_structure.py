@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from agentc.backend_api import BackendTable, StageBackend
-from agentc.diagnostics.other_tools import advice_for_kind
+from agentc.diagnostics.other_methods import advice_for_kind
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
-from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
+from agentc.kinds.field import Field, group
 from agentc.schema import language
-from agentc.schema.aliases import aliases_of, without_aliases
+from agentc.schema.aliases import aliases_of, without_aliases, without_standard_names
+from agentc.schema.hub_models import advise_model, reports_hub_model
 from agentc.schema.keys import Place, as_mapping, checked_name, misspelt_use, read_keys
-from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described, text_of
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Sequence, Unknown, described
 from agentc.syntax.nodes import CarryDecl, RepeatDecl, StageDecl
 
 
@@ -25,42 +26,10 @@ def read_model(name: Scalar, node: Node, sink: Sink, table: BackendTable) -> Sta
     expected = (
         "a repository of the hub or a folder, or a mapping with `repo`, `path` or another `backend`"
     )
-    mapping = as_mapping(node, place, sink, expected, _as_model(name, node))
-    if mapping is None or _reports_hub_model(name, mapping, sink, table):
+    mapping = as_mapping(node, place, sink, expected, advise_model(name, node))
+    if mapping is None or reports_hub_model(name, mapping, sink, table):
         return StageDecl(name=name, kind=None, span=name.span)
     return _read(name, kind, mapping, language.MODEL_KEYS, place, sink, table)
-
-
-def _as_model(name: Scalar, node: Node) -> str | None:
-    """What to write where a model is an expression: whether it gives a repository or a folder is
-    not known here."""
-    if not isinstance(node, Scalar) or "{{" not in node.text:
-        return None
-    return (
-        f'write `{name.text}: {{repo: "{node.text}"}}`, or `{{path: "{node.text}"}}` for a folder'
-    )
-
-
-def _reports_hub_model(name: Scalar, mapping: Mapping, sink: Sink, table: BackendTable) -> bool:
-    """Whether a model is written as other tools do, `{backend: huggingface, name: owner/name}`:
-    one error for both words."""
-    backend = mapping.find("backend")
-    written = text_of(backend.value) if backend is not None else None
-    if backend is None or written is None or "hf" not in synonyms(written):
-        return False
-    for entry in mapping.entries:
-        repo = text_of(entry.value)
-        if repo and entry.key.text != "repo" and "repo" in synonyms(entry.key.text):
-            possible = [each.id for each in table.stage_backends(MODEL_KIND)]
-            sink.error(
-                "AGC601",
-                f"no backend `{written}` for kind {MODEL_KIND}, and no key `{entry.key.text}`",
-                backend.value.span,
-                expected=f"one of {listed(possible)}",
-                fix=f"write `{name.text}: {repo}`, or `{{backend: hf, repo: {repo}}}`",
-            )
-            return True
-    return False
 
 
 def read_stage_or_repeat(
@@ -157,6 +126,7 @@ def _read(
     allowed = {**plain, **{field.name: field for field in kind.fields}}
     needed = [role.name for role in kind.roles if not role.optional]
     mapping = without_aliases(mapping, aliases_of(kind), place, sink)
+    mapping = without_standard_names(mapping, (*kind.fields, _options(kind, table)), place, sink)
     keys = read_keys(mapping, allowed, place, sink, table, required=needed)
     if mapping.partial:
         return StageDecl(name=name, kind=None, span=name.span)
@@ -190,6 +160,13 @@ def _read(
         ),
         keys={key: entry.key.span for key, entry in [*keys.items(), *named.items()]},
     )
+
+
+def _options(kind: Kind, table: BackendTable) -> Field:
+    """The options of the backends of a kind, as one group."""
+    backends = table.stage_backends(kind.name)
+    options = (field for backend in backends for field in backend.options)
+    return group("options", "", tuple({field.name: field for field in options}.values()))
 
 
 def _chosen(keys: dict[str, Entry], names: Iterable[str]) -> dict[str, Entry]:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from agentc.backend_api import BackendTable
+from agentc.backend_api import BackendTable, StageBackend
 from agentc.diagnostics.diagnostic import Source, Span
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
+from agentc.kinds import KINDS
 from agentc.kinds.field import Field
 from agentc.schema import language
+from agentc.schema.aliases import without_aliases, without_standard_names
 from agentc.schema.describe import describe
 from agentc.schema.keys import Place, as_mapping, checked_name, is_name, misspelt_use, read_keys
 from agentc.schema.stage_structure import read_model, read_stage_or_repeat
+from agentc.schema.standard_names import DEFAULT_NAMES, standard_names
 from agentc.source.scalars import is_null, read_integer
-from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described
+from agentc.source.tree import Entry, Mapping, Node, Scalar, Unknown, described, text_of
 from agentc.syntax.nodes import (
     ParamDecl,
     PromptDecl,
@@ -30,6 +33,7 @@ from agentc.syntax.nodes import (
 )
 
 _Decl = TypeVar("_Decl")
+_GROUPS = tuple(field for kind in KINDS for field in kind.fields if field.fields)
 
 
 def structure(root: Node | None, source: Source, table: BackendTable, sink: Sink) -> Spec:
@@ -234,6 +238,7 @@ def _resource(
         nothing = Mapping((), name.span)
         return ResourceDecl(name=name, backend=None, settings=nothing, span=name.span)
     backend = mapping.find("backend") or _misspelt_backend(mapping, place, sink)
+    mapping = _with_our_names(mapping, backend, what, place, table, sink)
     if backend is None and not mapping.partial and misspelt_use(mapping, place, sink) is None:
         backends = [each.id for each in table.resources(what)]
         sink.error(
@@ -248,6 +253,23 @@ def _resource(
         settings=mapping,
         span=name.span,
     )
+
+
+def _with_our_names(
+    mapping: Mapping,
+    backend: Entry | None,
+    what: str,
+    place: Place,
+    table: BackendTable,
+    sink: Sink,
+) -> Mapping:
+    """The entry with the standard names of its backend's settings replaced."""
+    name = text_of(backend.value) if backend is not None else None
+    known = None if name is None else table.find(name, {"server": "serve"}.get(what, "env"))
+    if known is None or isinstance(known, StageBackend):
+        return mapping
+    names = standard_names([field.name for field in known.fields])
+    return without_aliases(mapping, names, place, sink)
 
 
 def _misspelt_backend(mapping: Mapping, place: Place, sink: Sink) -> Entry | None:
@@ -297,5 +319,10 @@ def _defaults(entry: Entry | None, sink: Sink) -> dict[str, Entry]:
     if entry is None:
         return {}
     expected = "a mapping of stage keys to values"
-    mapping = as_mapping(entry.value, Place("defaults", "`defaults`"), sink, expected)
-    return {} if mapping is None else {default.key.text: default for default in mapping.entries}
+    place = Place("defaults", "`defaults`")
+    mapping = as_mapping(entry.value, place, sink, expected)
+    if mapping is None:
+        return {}
+    mapping = without_aliases(mapping, DEFAULT_NAMES, place, sink)
+    mapping = without_standard_names(mapping, _GROUPS, place, sink)
+    return {default.key.text: default for default in mapping.entries}

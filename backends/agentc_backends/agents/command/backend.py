@@ -138,6 +138,7 @@ def _software(view: StageView) -> SoftwareEnvironment:
 
 BACKEND = StageBackend(
     id=ID,
+    example="options: {run: agent.py}",
     kind="rollout",
     version=VERSION,
     doc="Episodes that a program of the user's own plays: it calls the policy through OpenAI's "

@@ -182,6 +182,7 @@ BACKEND = StageBackend(
 
 COMMAND = StageBackend(
     id="evaluate.command",
+    example="{environment: world, options: {run: agent.py}}",
     kind="evaluate",
     version=1,
     doc="The same of episodes that a program of the user's own plays (`rollout.command`); episodes "
@@ -196,6 +197,7 @@ COMMAND = StageBackend(
 
 VERIFIERS = StageBackend(
     id="evaluate.verifiers",
+    example="environment: sums",
     kind="evaluate",
     version=1,
     doc="The same of a taskset of the package verifiers (`rollout.verifiers`), whose rewards "

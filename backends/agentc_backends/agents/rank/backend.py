@@ -145,6 +145,7 @@ def lower_value_head(view: StageView, context: LowerContext) -> tuple[JobDraft, 
 
 VALUE_HEAD = StageBackend(
     id="rank.value_head",
+    example="{critic: head_critic, reference: null}",
     kind="rank",
     version=1,
     doc="Values by a critic with a head: what the head makes of the history with a reply. It needs "

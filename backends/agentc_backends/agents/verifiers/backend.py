@@ -94,6 +94,7 @@ def _refuse(view: StageView) -> None:
 
 BACKEND = StageBackend(
     id=ID,
+    example="environment: sums",
     kind="rollout",
     version=VERSION,
     doc="Episodes of a taskset of the package verifiers, played by its own harness: rewards are "

@@ -143,6 +143,7 @@ PATH = StageBackend(
 
 HF = StageBackend(
     id="dataset.hf",
+    example="{path: null, repo: owner/name, file: train.jsonl}",
     kind="dataset",
     version=_VERSION,
     doc="Conversations from a JSON or JSONL file of a Hugging Face data set at a pinned commit.",

@@ -112,6 +112,7 @@ def _or(value: Json, default: int) -> int:
 
 SCRATCH = StageBackend(
     id="model.scratch",
+    example="{hidden_size: 128, corpus: expert}",
     kind="model",
     version=_SCRATCH_VERSION,
     doc="A new Llama- or Qwen2-type model with random weights and a byte-level BPE tokenizer "
@@ -123,6 +124,7 @@ SCRATCH = StageBackend(
 
 HF = StageBackend(
     id="model.hf",
+    example="repo: Qwen/Qwen2.5-0.5B-Instruct",
     kind="model",
     version=_VERSION,
     doc="A model from the Hugging Face hub at a pinned commit, safetensors only.",
@@ -133,6 +135,7 @@ HF = StageBackend(
 
 PATH = StageBackend(
     id="model.path",
+    example="path: ./weights",
     kind="model",
     version=_VERSION,
     doc="A model directory of this machine in Hugging Face layout, safetensors only.",

@@ -69,6 +69,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 BACKEND = StageBackend(
     id="pair.ranked",
+    example="{turns: rank, expert: null, rollouts: null}",
     kind="pair",
     version=1,
     doc="SWEET-RL's pairs of single turns: candidates of the upper half of a ranking against those "

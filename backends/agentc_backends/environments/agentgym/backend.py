@@ -162,6 +162,7 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.agentgym",
+    example='{server: textcraft, url: "http://127.0.0.1:36008", splits: {test: {range: [0, 100]}}}',
     version=3,
     doc="Any environment server of the AgentGym family as released, at an address or started for "
     "the job: its fields, rewards, errors and missing calls are described by a dialect.",

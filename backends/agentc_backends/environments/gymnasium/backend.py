@@ -75,6 +75,7 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.gymnasium",
+    example="{id: FrozenLake-v1, splits: {train: {range: [0, 200]}, test: {range: [200, 300]}}}",
     version=1,
     doc="Any environment of gymnasium's kind whose actions can be written as text (Discrete and "
     "Text spaces): observations become text by a documented rule, tasks are seeds of `reset`.",

@@ -88,6 +88,8 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.mcp",
+    example='{url: "http://127.0.0.1:8000/mcp", tasks: {rows: [{instruction: Add 1 and 2., '
+    'answer: "3"}]}, splits: {test: {range: [0, 1]}}}',
     version=2,
     doc="Any MCP server, started for each episode or at an address: its tools are the actions, "
     "their results the observations, and tasks with their success come from the spec.",

@@ -63,6 +63,8 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.openenv",
+    example='{url: "http://127.0.0.1:8000", splits: {train: {range: [0, 200]}, test: '
+    "{range: [200, 300]}}}",
     version=2,
     doc="Any OpenEnv server, at an address or started for the job: its typed actions are filled "
     "from an agent's words by a stated rule, an episode is a connection of its own.",

@@ -87,6 +87,7 @@ def _configured(given: Mapping[str, Json]) -> EnvironmentBackend:
 
 BACKEND = EnvironmentBackend(
     id="env.verifiers",
+    example='{taskset: sums, splits: {train: {range: [0, 150]}, test: {range: [150, 200]}}}',
     version=1,
     doc="A taskset of the package verifiers. It is played by its own harness, so only stages of "
     "the backend `verifiers` take it: `rollout.verifiers`, `evaluate.verifiers`.",

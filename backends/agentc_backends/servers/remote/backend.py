@@ -50,6 +50,7 @@ def _loopback(url: str) -> bool:
 
 BACKEND = ServerBackend(
     id="serve.openai",
+    example="{url: https://api.example.org/v1, model: big}",
     version=1,
     doc="A remote OpenAI-compatible endpoint, with retries and rate limits. It serves what it "
     "serves: the stage's checkpoint is not loaded, and seeds are honoured as far as the provider "

@@ -258,6 +258,7 @@ _TRAINER = frozenset(
 
 SFT = StageBackend(
     id="openrlhf.sft",
+    example="dtype: bfloat16",
     kind="sft",
     version=2,
     doc="Supervised fine-tuning with OpenRLHF's SFTTrainer and DeepSpeed, in bfloat16, on rows "
@@ -271,6 +272,7 @@ SFT = StageBackend(
 
 DPO = StageBackend(
     id="openrlhf.dpo",
+    example="dtype: bfloat16",
     kind="dpo",
     version=2,
     doc="Direct preference optimisation with OpenRLHF's DPOTrainer and DeepSpeed, in bfloat16, on "
