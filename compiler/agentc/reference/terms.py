@@ -57,7 +57,7 @@ TERMS: dict[str, Term] = {
         ("round", "carry", "until"),
     ),
     "carry": Term(
-        "A name in a `repeat` that stands for `from` in round 1 and for the `next` of the previous "
+        "A name in a `repeat` that means `from` in round 1 and the `next` of the previous "
         "round afterwards, such as the policy that each round improves.",
         _RUN,
         ("repeat",),
@@ -83,7 +83,7 @@ TERMS: dict[str, Term] = {
         "evaluate: {use: evaluate, with: {...}}",
     ),
     "claim": Term(
-        "A statement of a paper, or a hypothesis of your own, about the evaluations of a spec. The "
+        "A statement of a paper, or your own hypothesis, about the evaluations of a spec. The "
         "report and `agentc run` print the verdict.",
         "claims:\n  gain: {stage: eval_dpo, difference_from: eval_sft, above: 0}",
         ("claims",),
@@ -135,8 +135,8 @@ TERMS: dict[str, Term] = {
         "and hashes, apart from agentc's own.",
     ),
     "server": Term(
-        "A process that serves a model while stages act: vLLM, transformers, or an endpoint of "
-        "your own. `agentc list servers` lists them.",
+        "A process that serves a model while stages act: vLLM, transformers, or an "
+        "endpoint that you run. `agentc list servers` lists them.",
         "servers:\n  local: {backend: vllm}",
     ),
     "simulator": Term(
