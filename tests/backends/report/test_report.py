@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from tests.backends.report.conftest import ExampleStore
+from tests.backends.report.conftest import EXPERIMENT, ExampleStore
 from tests.support.patience import PATIENCE_S
 
 from agentc.runtime.contracts.artifacts import check_artifact
@@ -497,6 +497,7 @@ def test_servers_are_counted_beside_their_clients(tmp_path: Path) -> None:
     folder = store.root / "objects" / "session" / "shared"
     folder.mkdir(parents=True)
     lease = {"role": "policy", "backend": "serve.transformers", "ready_s": 4.2}
+    lease |= {"gpu": {"max_memory_mb": 2048.0, "max_reserved_mb": 3000.0}}
     session = {
         "kind": "session", "type": "Session", "wall_s": 3600.0, "started": 1.0,
         "members": {name: name for name in clients}, "hardware": {"gpus_given": ["0", "1"]},
@@ -508,6 +509,8 @@ def test_servers_are_counted_beside_their_clients(tmp_path: Path) -> None:
     (server,) = job_tables.servers(collection)
     assert (server["cpu_s"], server["max_rss_mb"], server["gpu_hours"]) == (42.0, 900.0, 2.0)
     assert server["name"] == "policy server of explore, again"
+    assert server["gpu_memory_mb"] == 2048.0
+    assert "2.0 GiB" in render_page(collection, EXPERIMENT, trajectories=5)
     rows = [*job_tables.jobs(collection), server]
     assert job_tables.totals(rows)["tokens_in"] == 1800
     assert job_tables.totals(rows)["cpu_s"] == 2 * 16.0 + 42.0

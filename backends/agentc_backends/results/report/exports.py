@@ -20,7 +20,7 @@ _TYPES = {"csv": ("CSV", "text/csv"), "latex": ("LaTeX", "application/x-tex"),
           "json": ("JSON", "application/json")}  # fmt: skip
 _SUFFIX = {"csv": "csv", "latex": "tex", "json": "json"}
 _JOBS = ("kind", "wall_s", "cpu_s", "max_rss_mb", "tokens_in", "tokens_out", "gpu_hours",
-         "attempts")  # fmt: skip
+         "gpu_memory_mb", "attempts")  # fmt: skip
 
 Columns: TypeAlias = tuple[tuple[str, ColumnKind], ...]
 

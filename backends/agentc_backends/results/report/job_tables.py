@@ -83,6 +83,7 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
                 "max_rss_mb": manifest.get("max_rss_mb"),
                 **tokens(manifest),
                 "gpu_hours": None if node.object in shared else gpu_hours(manifest),
+                "gpu_memory_mb": gpu_memory([manifest.get("environment") or {}]),
                 "attempts": manifest.get("attempts"),
                 "started": manifest.get("started"),
                 "logs": _log_links(node.logs),
@@ -217,6 +218,15 @@ def gpu_hours(manifest: Mapping[str, Any]) -> float | None:
     return len(given) * float(manifest.get("wall_s") or 0.0) / 3600 if given else None
 
 
+def gpu_memory(parts: Iterable[Mapping[str, Any]]) -> float | None:
+    """The largest peak, in MiB, of what tensors took on one GPU; None where no process of these
+    used one."""
+    found = [
+        part["gpu"].get("max_memory_mb") for part in parts if isinstance(part.get("gpu"), dict)
+    ]
+    return max((float(each) for each in found if each is not None), default=None)
+
+
 def _log_links(paths: Iterable[Path]) -> list[tuple[str, str]]:
     """(name, address) of logs; addresses are relative to `data/` of the report, three folders
     below the objects of the store."""
@@ -245,7 +255,7 @@ def servers(collection: Collection) -> list[dict[str, Any]]:
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     """Sums of jobs and servers; None where nothing is known."""
-    found: dict[str, float | None] = {"max_rss_mb": None}
+    found: dict[str, float | None] = {"max_rss_mb": None, "gpu_memory_mb": None}
     for name in ("cpu_s", "tokens_in", "tokens_out", "gpu_hours"):
         known = [row[name] for row in rows if row[name] is not None]
         found[name] = sum(known) if known else None
@@ -277,6 +287,7 @@ def _rows(
             "tokens_in": None,
             "tokens_out": None,
             "gpu_hours": gpus,
+            "gpu_memory_mb": gpu_memory([lease, *parts]),
         }
         gpus = None  # of a session once, whichever of its servers had them
 
@@ -317,4 +328,5 @@ def _shared(collection: Collection) -> Iterator[dict[str, Any]]:
             "tokens_in": None,
             "tokens_out": None,
             "gpu_hours": len(given) * wall / 3600 if given else None,
+            "gpu_memory_mb": gpu_memory(lease for _, lease in clients),
         }

@@ -124,6 +124,11 @@ def render_page(
         jobs=jobs,
         servers=servers,
         totals=job_tables.totals([*jobs, *servers]),
+        on_gpus=any(
+            row[name] is not None
+            for row in (*jobs, *servers)
+            for name in ("gpu_hours", "gpu_memory_mb")
+        ),
         total_s=job_tables.total_seconds(collection),
         software=job_tables.software(collection),
         machines=job_tables.machines(collection),
