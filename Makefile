@@ -2,14 +2,14 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Software environments of job programs are shared by quickstart, tests and benchmarks.
-export AGENTC_ENVIRONMENTS ?= $(CURDIR)/.agentc/environments
+# Software stacks of job programs are shared by quickstart, tests and benchmarks.
+export AGENTC_SOFTWARE ?= $(CURDIR)/.agentc/software
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start thousands of short processes: without compiled modules each takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 TORCH_TESTS = PYTHONPATH=compiler:backends OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false \
   .agentc/torch-tests/bin/python -m pytest -n $(WORKERS) --dist loadfile --durations=10
-BUILD    = $(BIN)/python -m agentc.runtime.build_environment
+BUILD    = $(BIN)/python -m agentc.runtime.build_software
 LOCKS   := backends/agentc_backends/software
 WORKERS ?= 2
 # Most fast tests wait for processes that they start: two for each core.
@@ -22,12 +22,12 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve CPU-seconds, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup requirements read-tests environments environments-games environments-further environments-long environments-vllm environments-trackers environments-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup requirements read-tests software software-games software-further software-long software-vllm software-trackers software-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(VENV)/complete ## a Python environment with agentc, Snakemake and the developer tools
+setup: $(VENV)/complete ## a virtual environment with agentc, Snakemake and the developer tools
 
 # Whatever comes from the index has a hash (`make requirements` writes them); agentc itself is built here, without the index.
 # uv takes ten seconds for what takes pip ninety; where uv or its index is missing, pip does it.
@@ -49,35 +49,35 @@ requirements: ## write the hashed locks of agentc's own installation again, with
 	printf 'hatchling>=1.27\n' | $(COMPILE) --upgrade --extra run --extra slurm pyproject.toml - -o requirements/run.lock
 	printf 'editables>=0.5\n' | $(COMPILE) --upgrade --extra run --extra slurm --extra dev pyproject.toml - -o requirements/development.lock
 
-environments: setup ## the software environments of the embedded backends (torch: about 1.5 GB)
+software: setup ## the software stacks of the embedded backends (torch: about 1.5 GB)
 	$(BUILD) $(foreach name,light sandbox frontend torch,$(LOCKS)/$(name).lock)
 
-environments-games: setup
+software-games: setup
 	$(BUILD) $(foreach name,sciworld jericho,$(LOCKS)/$(name).lock)
 
-environments-further: setup
+software-further: setup
 	$(BUILD) $(foreach name,vision openrlhf xtuner,$(LOCKS)/$(name).lock)
 
 # What tests marked `long` alone need: the embedded server with llguidance, clients and evaluators of others, Optuna, MCP.
-environments-long: setup
+software-long: setup
 	$(BUILD) $(foreach name,structured lm_eval inspect optuna mcp verifiers,$(LOCKS)/$(name).lock) tests/backends/servers/openai_clients.lock tests/backends/env_mcp/time_server.lock
 
-environments-vllm: setup ## vLLM's CPU build (3.5 GB), for the tests marked `vllm`
+software-vllm: setup ## vLLM's CPU build (3.5 GB), for the tests marked `vllm`
 	$(BUILD) $(LOCKS)/vllm.lock
 
-environments-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
+software-trackers: setup ## those of trackio, TensorBoard, W&B and MLflow (0.5 GB), for their tests
 	$(BUILD) $(foreach name,trackio tensorboard wandb mlflow,$(LOCKS)/$(name).lock)
 
-environments-all: environments environments-games environments-further ## those of XTuner, OpenRLHF, ScienceWorld, jericho and encoders too (another 6 GB)
+software-all: software software-games software-further ## those of XTuner, OpenRLHF, ScienceWorld, jericho and encoders too (another 6 GB)
 
-quickstart: environments ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
+quickstart: software ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
 
 # A cluster's tests and those of servers wait for much of their time: beside them others compute, and
 # environments are fetched that the slow tests are the first to need.
-test: environments environments-games .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
+test: software software-games .agentc/torch-tests/complete ## every test that needs no GPU and no vLLM
 	$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
-	  environments-further test-fast-and-slow test-cluster-and-torch
+	  software-further test-fast-and-slow test-cluster-and-torch
 	$(BIN)/pytest -m alone $(call MARKED,alone)
 
 test-fast-and-slow: export AGENTC_REQUIRE_SOFTWARE = 1
@@ -87,54 +87,54 @@ test-fast-and-slow: test-fast
 test-cluster-and-torch: test-cluster
 	$(MAKE) --no-print-directory test-torch
 
-test-long: environments-all environments-long environments-trackers environments-vllm .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings, vLLM
+test-long: software-all software-long software-trackers software-vllm .agentc/torch-tests/complete ## what takes minutes each: faults of a cluster, kills of trainings, vLLM
 	$(MAKE) --no-print-directory --keep-going long-runs long-vllm long-cluster long-torch
 
-long-runs: environments-all environments-long environments-trackers environments-vllm
+long-runs: software-all software-long software-trackers software-vllm
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'long and not slurm' -rs --durations=0 $(call MARKED,long)
 
 # Those marked `long` besides are among the runs.
 long-vllm: export AGENTC_REQUIRE_SOFTWARE = 1
-long-vllm: environments environments-vllm
+long-vllm: software software-vllm
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'vllm and not long' -rs --durations=0 $(call MARKED,vllm)
 
 test-vllm: export AGENTC_REQUIRE_SOFTWARE = 1
-test-vllm: environments environments-long environments-vllm ## the tests of vLLM, on its CPU build (fifteen minutes on an idle machine)
+test-vllm: software software-long software-vllm ## the tests of vLLM, on its CPU build (fifteen minutes on an idle machine)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m vllm -rs --durations=0 $(call MARKED,vllm)
 
-long-cluster: environments
+long-cluster: software
 	$(BIN)/pytest -m 'long and slurm' -rs --durations=0 $(call MARKED,slurm)
 
-long-torch: environments .agentc/torch-tests/complete
+long-torch: software .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m long tests/torch
 
-test-slurm: environments ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
+test-slurm: software ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
 	$(BIN)/pytest -m slurm -rs --durations=0 $(call MARKED,slurm)
 
-test-cluster: environments
+test-cluster: software
 	$(BIN)/pytest -m 'slurm and not long' -rs --durations=5 $(call MARKED,slurm)
 
-test-fast: environments
+test-fast: software
 	$(BIN)/pytest -n $(FAST_WORKERS) -m 'not slow and not long and not vllm and not alone'
 
 test-slow: export AGENTC_REQUIRE_SOFTWARE = 1
-test-slow: environments-all
+test-slow: software-all
 	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder -rs --durations=15 \
 	  -m 'slow and not vllm and not slurm and not long and not alone' $(call FIRST,$(call MARKED,slow))
 
-test-torch: environments .agentc/torch-tests/complete
+test-torch: software .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m 'not long' tests/torch
 
-mutants: environments-all .agentc/torch-tests/complete ## put each seeded fault into a copy: do the tests see it?
+mutants: software-all .agentc/torch-tests/complete ## put each seeded fault into a copy: do the tests see it?
 	$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
-# The torch environment is exact, so pytest lives in one of its own that sees torch's packages.
+# The torch stack is exact, so pytest lives in one of its own that sees torch's packages.
 .agentc/torch-tests/complete: backends/agentc_backends/software/torch.lock
 	rm -rf .agentc/torch-tests && $(PYTHON) -m venv .agentc/torch-tests
 	.agentc/torch-tests/bin/pip install $(HASHED) -r requirements/tests.lock
-	"$$($(BIN)/python -m agentc.runtime.build_environment $< --print-python)" -c \
+	"$$($(BIN)/python -m agentc.runtime.build_software $< --print-python)" -c \
 	  'import sysconfig; print(sysconfig.get_path("purelib"))' \
-	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-environment.pth"
+	  > "$$(.agentc/torch-tests/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-software.pth"
 	touch $@
 
 golden: setup ## accept the plans and graphs of the shipped specs, and what README shows of them, as they are now
@@ -163,20 +163,20 @@ site: setup ## the documentation as a site, in .agentc/site/html (docs/README.md
 	$(BIN)/python docs/site/build.py .agentc/site --python "$$($(BUILD) docs/site/site.lock --print-python)"
 
 # The run builds what it needs besides (OpenRLHF, vLLM for CUDA). GPU_OPTIONS: such as `-p card=h100-80gb`.
-gpu: environments ## what computes on GPUs, once, on one of them; writes notes/results.md (not run on a GPU yet)
+gpu: software ## what computes on GPUs, once, on one of them; writes notes/results.md (not run on a GPU yet)
 	@nvidia-smi -L || { echo 'without a GPU: agentc run specs/gpu.yaml --scale smoke'; exit 1; }
 	$(BIN)/agentc plan --preflight specs/gpu.yaml $(GPU_OPTIONS)
 	$(BIN)/agentc run specs/gpu.yaml --plain $(GPU_OPTIONS); code=$$?; \
 	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS) --write notes/results.md && exit $$code
 
-bench: environments environments-all ## throughput and overhead, as ratios; environments beside their upstreams
+bench: software software-all ## throughput and overhead, as ratios; environments beside their upstreams
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.environments
+	$(BIN)/python -m benchmarks.software
 
-bench-rivals: environments ## agentc beside DVC and Snakemake on up to 10,000 jobs (twelve minutes)
+bench-rivals: software ## agentc beside DVC and Snakemake on up to 10,000 jobs (twelve minutes)
 	$(BIN)/python -m benchmarks.compilers
 
-comparison: environments ## what agentc and six rivals say to wrong settings (installs them: 20 GB)
+comparison: software ## what agentc and six rivals say to wrong settings (installs them: 20 GB)
 	$(BIN)/python -m benchmarks.mistakes --write notes/comparison.md
 
 fuzz: setup ## twenty minutes of coverage-guided fuzzing of the front end, expressions and templates

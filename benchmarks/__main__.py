@@ -1,6 +1,6 @@
 """`python -m benchmarks [a|b|c|d|e ...] [--json FILE]`: run benches, print their table.
 
-Run it from the top of the repository, after `make environments`.
+Run it from the top of the repository, after `make software`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = sorted(set(options.names) - set(BENCHES))
     if unknown:
         parser.error(f"no bench {', '.join(unknown)}; there are {', '.join(BENCHES)}")
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     os.environ.pop(
         "PYTHONDONTWRITEBYTECODE", None
     )  # a user's second command finds modules compiled

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.released is None or not (options.released / "mcts_collection.py").exists():
         print(NEEDS, end="", file=sys.stderr)
         return 2
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     load = Load(tasks=options.tasks, depth=options.depth, iterations=options.iterations)
     with tempfile.TemporaryDirectory(prefix="agentc-agent-r-") as name:
         folder = Path(name)
@@ -178,10 +178,10 @@ def served_model(folder: Path, given: Path | None) -> tuple[Path, Path]:
     plan = folder / "model" / "plan.json"
     lock = json.loads(plan.read_text(encoding="utf-8"))["environments"]["torch"]["lock"]
     store = workplace.store("model")
-    python = open_store(str(store)).environment(lock) / "bin" / "python"
+    python = open_store(str(store)).software_stack(lock) / "bin" / "python"
     if given is not None:
         if not python.exists():
-            raise CommandError(f"no software environment {python}: `make environments` builds it")
+            raise CommandError(f"no software stack {python}: `make software` builds it")
         return given, python
     workplace.agentc("run", str(spec), "--store", str(store), "--until", "sft", "--plain")
     job = next(one for one in jobs_of(plan) if one["id"] == "sft")

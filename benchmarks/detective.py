@@ -1,6 +1,6 @@
 """Detective's server beside bare jericho: `PYTHON -m benchmarks.detective GAME`.
 
-PYTHON is that of the software environment `jericho` (`agentc env ls`), with `compiler` and
+PYTHON is that of the software stack `jericho` (`agentc software ls`), with `compiler` and
 `backends` on PYTHONPATH. Both sides make ArCHer's observation at every step of the same random
 walks over legal actions. `--check N` instead compares, in N states of random walks, the legal
 actions that are kept with those found for the state itself, and what an action does in both.

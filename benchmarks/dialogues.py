@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.dialogues", description=__doc__)
     parser.add_argument("--tasks", type=int, default=32)
     tasks = parser.parse_args().tasks
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory(prefix="agentc-benchmarks-") as folder:
         for number, (what, (asked, human)) in enumerate(_HUMANS.items()):

@@ -1,6 +1,6 @@
 """Each environment beside its upstream, in one run: `python -m benchmarks.environments [NAME ...]`.
 
-ScienceWorld's and jericho's packages come with our software environments. The others need what
+ScienceWorld's and jericho's packages come with our software stacks. The others need what
 is not ours to ship, named by environment variables; what is not named is said and left out. Each
 program prints its own table. Neighbours: `sciworld.py`, `detective.py`, `textcraft.py`,
 `webshop.py`, `alfworld.py`.
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.software.job_software import ensure_software
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
@@ -91,10 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _python(lock: Path | None) -> Path:
     if lock is None:
         return Path(sys.executable)
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     text = lock.read_text("utf-8")
     store = StoreLayout(ROOT / ".agentc" / "store")
-    directory, _ = ensure_environment(store, lock_digest(text), text, print)
+    directory, _ = ensure_software(store, lock_digest(text), text, print)
     return directory / "bin" / "python"
 
 

@@ -149,7 +149,7 @@ def read_job(job: Job, layout: StoreLayout) -> JobReading:
         job=job.id,
         backend=str(lease["backend"] if lease else job.draft.backend),
         hardware=manifest["hardware"],
-        packages=(lease or manifest["environment"]).get("imported") or {},
+        packages=(lease or manifest["software"]).get("imported") or {},
         seconds=float(manifest["program_s"]),
         speed=None if speed is None else float(speed),
         memory=(measured := tuple(uses)),
@@ -182,7 +182,7 @@ def trained_speed(log: Path) -> float | None:
 def trained_memory(manifest: Mapping[str, Any], memory: JobMemory) -> Iterator[MemoryUse]:
     """Of the process that took most: what its tensors took of its GPU, and what its allocator
     held, else its main memory."""
-    gpu = manifest["environment"].get("gpu")
+    gpu = manifest["software"].get("gpu")
     if gpu is None:
         yield MemoryUse(
             what="main memory",

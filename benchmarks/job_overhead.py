@@ -34,7 +34,7 @@ rule job:
 
 
 def measure_job_overhead(workplace: Workplace) -> list[Figure]:
-    """Best of three for each. The software environment (an empty one) is built beforehand."""
+    """Best of three for each. The software stack (an empty one) is built beforehand."""
     plain, wrapped = [], []
     for repeat in range(REPEATS):
         plain.append(_plain(workplace, workplace.folder / f"plain-{repeat}"))

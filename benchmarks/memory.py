@@ -37,7 +37,7 @@ from agentc.backend_api import (
     load_backends,
 )
 from agentc.memory import MemoryNeed
-from agentc.runtime.software.environment import code_directory, job_variables
+from agentc.runtime.software.job_software import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
 from benchmarks.held_memory import HeldMemory, mapped
 from benchmarks.memory_sizes import (
@@ -358,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         before, rest = options.write.read_text(encoding="utf-8").split(BEGIN)
         written, after = rest.split(END)
         known = lines_of(written) if options.add else {}
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     with tempfile.TemporaryDirectory(prefix="agentc-memory-") as folder:
         try:
             found = list(measure(Path(folder), options.only, _say, known=known))

@@ -119,7 +119,7 @@ def _engine(workplace: Workplace, name: str) -> Speed:
     rows = object_folder(store, job) / "data" / "trajectories.jsonl"
     decode = json.dumps(job["config"]["decode"])
     lock = json.loads(plan.read_text(encoding="utf-8"))["environments"]["torch"]["lock"]
-    python = open_store(str(store)).environment(lock) / "bin" / "python"
+    python = open_store(str(store)).software_stack(lock) / "bin" / "python"
     argv = [str(python), "-m", "benchmarks.offline_engine", str(model), str(rows)]
     argv += [decode, str(IN_FLIGHT)]
     path = ":".join(str(ROOT / name) for name in ("compiler", "backends", "."))

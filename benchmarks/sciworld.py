@@ -1,6 +1,6 @@
 """ScienceWorld's server beside the bare package, and a soak: `PYTHON -m benchmarks.sciworld`.
 
-PYTHON is that of the software environment `sciworld` (`agentc env ls`), with `compiler` and
+PYTHON is that of the software stack `sciworld` (`agentc software ls`), with `compiler` and
 `backends` on PYTHONPATH. Steps a second are of gold paths, so of actions that do something. The
 soak plays many short episodes from several clients and watches processes and memory.
 """

@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.sharded_training", description=__doc__)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     options = parser.parse_args(arguments)
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="agentc-sharding-") as folder:
         try:

@@ -109,8 +109,8 @@ def _plain(folder: Path, cluster: Cluster, parts: int) -> Account:
 
 
 def _wrapped(folder: Path, cluster: Cluster, parts: int) -> Account:
-    """The same programs as a plan of agentc. Its software environment is built beforehand."""
-    os.environ["AGENTC_ENVIRONMENTS"] = str(folder.parent / "environments")
+    """The same programs as a plan of agentc. Its software stack is built beforehand."""
+    os.environ["AGENTC_SOFTWARE"] = str(folder.parent / "software")
     plan = TinyPlan(folder)
     plan.job("warm", rows=1)
     plan.run("warm")

@@ -292,8 +292,8 @@ def main() -> int:
     parser.add_argument("--files", type=Path, help="folder of detective.z5, for that environment")
     given = parser.parse_args()
     # As in the Makefile.
-    environments = Path(__file__).parents[1] / ".agentc" / "environments"
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(environments))
+    environments = Path(__file__).parents[1] / ".agentc" / "software"
+    os.environ.setdefault("AGENTC_SOFTWARE", str(environments))
     failed = False
     for environment in given.environments or served_environments():
         try:

@@ -26,7 +26,7 @@ from agentc.conformance.programs import built_pythons
 from agentc.conformance.serving import lease_of
 from agentc.runtime.servers.job_leases import fill_placeholders
 from agentc.runtime.servers.server_log import last_lines
-from agentc.runtime.software.environment import code_directory, job_variables
+from agentc.runtime.software.job_software import code_directory, job_variables
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of

@@ -1,7 +1,7 @@
 """`python -m benchmarks.trainer_parity [--write PAGE]`: TRL, OpenRLHF and XTuner on the same rows,
 initial weights, learning rates and steps; how far their losses are apart, step by step.
 
-Builds the software environments that are not there. A table in markdown is printed, or written
+Builds the software stacks that are not there. A table in markdown is printed, or written
 between the marks of a page.
 """
 
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.trainer_parity", description=__doc__)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     options = parser.parse_args(arguments)
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     with tempfile.TemporaryDirectory(prefix="agentc-parity-") as folder:
         try:
             found = measure(Path(folder), CASES, lambda line: print(line, file=sys.stderr))

@@ -1,5 +1,5 @@
 """Runs single stages as a run would, without a spec: lowers one, writes its job file, and starts
-its program in the backend's software environment."""
+its program in the backend's software stack."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, StageView
+from agentc.backend_api import JobDraft, Software, StageBackend, StageView
 from agentc.kinds import kind_named
-from agentc.runtime.software.environment import code_directory, ensure_environment, job_variables
+from agentc.runtime.software.job_software import code_directory, ensure_software, job_variables
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from benchmarks.held_memory import HeldMemory
@@ -89,14 +89,14 @@ class Stages:
             raise CommandError(f"{name} ({backend.id}) failed:\n{text[-2000:]}")
         return staging, max(memory.peaks.values())
 
-    def python(self, software: SoftwareEnvironment) -> Path:
-        """The interpreter of a software environment, which is built when it is not there."""
+    def python(self, software: Software) -> Path:
+        """The interpreter of a software stack, which is built when it is not there."""
         digest = lock_digest(software.text)
 
         def report(line: str) -> None:
             print(f"environment {software.name}: {line}", file=sys.stderr)
 
-        directory, _ = ensure_environment(StoreLayout(self.folder), digest, software.text, report)
+        directory, _ = ensure_software(StoreLayout(self.folder), digest, software.text, report)
         return directory / "bin" / "python"
 
 
@@ -118,9 +118,9 @@ def lowered(
     return draft
 
 
-def missing_environments(softwares: Iterable[SoftwareEnvironment]) -> list[str]:
-    """Names of those that are not built in $AGENTC_ENVIRONMENTS."""
-    folder = Path(os.environ["AGENTC_ENVIRONMENTS"])
+def missing_environments(softwares: Iterable[Software]) -> list[str]:
+    """Names of those that are not built in $AGENTC_SOFTWARE."""
+    folder = Path(os.environ["AGENTC_SOFTWARE"])
     return [
         software.name
         for software in softwares

@@ -1,4 +1,4 @@
-"""What the benches share: a scratch folder, the commands of agentc, and the software environments.
+"""What the benches share: a scratch folder, the commands of agentc, and the software stacks.
 
 Neighbours: `processes.py` runs and times; `reduced.py` writes the spec that most benches use.
 """

@@ -1,5 +1,5 @@
 #!/bin/sh
-# agentc and software environments into PREFIX: what Dockerfile and apptainer.def both do, and what a
+# agentc and software stacks into PREFIX: what Dockerfile and apptainer.def both do, and what a
 # test does into a temporary folder. SOURCE is a checkout; SOFTWARE names locks such as `light torch`.
 set -eu
 : "${SOURCE:?a checkout of agentc}" "${PREFIX:?where to install}"
@@ -13,11 +13,11 @@ python3 -m venv "$PREFIX/python"
   --no-index --no-deps --no-build-isolation "$SOURCE"
 locks=$("$PREFIX/python/bin/python" -c \
   'import agentc_backends.software as s; print(s.__path__[0])')
-AGENTC_ENVIRONMENTS="$PREFIX/environments"
+AGENTC_SOFTWARE="$PREFIX/software"
 UV_NO_CACHE=1
-export AGENTC_ENVIRONMENTS UV_NO_CACHE
-mkdir -p "$AGENTC_ENVIRONMENTS"
+export AGENTC_SOFTWARE UV_NO_CACHE
+mkdir -p "$AGENTC_SOFTWARE"
 for name in ${SOFTWARE:-}; do
-  "$PREFIX/python/bin/python" -m agentc.runtime.build_environment "$locks/$name.lock"
+  "$PREFIX/python/bin/python" -m agentc.runtime.build_software "$locks/$name.lock"
 done
 "$PREFIX/python/bin/agentc" --version

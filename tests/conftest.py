@@ -1,6 +1,6 @@
 """Fixtures of the front end's tests: a small table of backends, and reading of spec texts.
 
-Everything is imported inside the fixtures, since tests/torch runs in an environment without
+Everything is imported inside the fixtures, since tests/torch runs in a virtual environment without
 agentc's own dependencies.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentc.ir.module import Module
     from agentc.syntax.nodes import Spec
 
-# The torch tests run in the torch software environment (`make test-torch`), not in this one.
+# The torch tests run in the torch software stack (`make test-torch`), not in this one.
 collect_ignore = [] if find_spec("torch") else ["torch"]
 
 # A suite started in the background inherits ignored signals, and so would the commands it starts.
@@ -29,6 +29,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# The former name of AGENTC_SOFTWARE, which commands refuse, must not decide tests.
+os.environ.pop("AGENTC_ENVIRONMENTS", None)
 
 # A cluster on this machine, that of tests/slurm beside these or a real one, must not answer for the
 # job numbers that tests make up: its job 2 may be over. Those of tests/slurm ask theirs.
@@ -64,10 +67,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where all software environments were built (`make test` says so by AGENTC_REQUIRE_SOFTWARE),
+    """Where all software stacks were built (`make test` says so by AGENTC_REQUIRE_SOFTWARE),
     a test that misses one has failed."""
     report = yield
-    missing = "software environment" in str(report.longrepr)
+    missing = "software stack" in str(report.longrepr)
     if report.skipped and missing and os.environ.get("AGENTC_REQUIRE_SOFTWARE"):
         report.outcome = "failed"
     return report
@@ -87,12 +90,12 @@ def small_table() -> BackendTable:
         BackendTable,
         EnvironmentBackend,
         ServerBackend,
-        SoftwareEnvironment,
+        Software,
         StageBackend,
     )
     from agentc.kinds.field import REQUIRED, Field, boolean, choice, group, integer, string, strings
 
-    software = SoftwareEnvironment(name="none", lock="")
+    software = Software(name="none", lock="")
 
     def never(*_: object) -> object:
         raise AssertionError("the front end does not lower")

@@ -1,5 +1,5 @@
 """Plays games as ALFWorld does: `PYTHON -m benchmarks.alfworld_upstream.play_games [--memoised]` in
-its software environment. A JSON request a line on standard input, an answer a line on the output.
+its software stack. A JSON request a line on standard input, an answer a line on the output.
 
 A request has `domain`, `grammar`, `problem`, `task` (what takes the place of @@TASK@@ in the
 grammar) and `episodes`, lists of commands. An answer has for each episode what was told, what was

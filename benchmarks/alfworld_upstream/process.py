@@ -1,4 +1,4 @@
-"""Our end of ALFWorld as released: starts the program in its software environment and asks it.
+"""Our end of ALFWorld as released: starts the program in its software stack and asks it.
 
 Rules are read from a released game (`game.tw-pddl`), from which the packed ones leave them out, or
 from a folder with a `.pddl` and a `.twl2`.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.software.environment import ensure_environment, read_complete
+from agentc.runtime.software.job_software import ensure_software, read_complete
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from benchmarks.alfworld_upstream.play_games import MARK
@@ -49,17 +49,17 @@ def read_rules(place: Path) -> Rules:
 
 
 def upstream_python(build: bool, report: Callable[[str], None]) -> Path | None:
-    """The interpreter of the software environment; None where it is not built and shall not be."""
+    """The interpreter of the software stack; None where it is not built and shall not be."""
     # As in the Makefile.
-    os.environ.setdefault("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
+    os.environ.setdefault("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
     layout = StoreLayout(ROOT / ".agentc" / "store")
     text = LOCK.read_text(encoding="utf-8")
     digest = lock_digest(text)
-    directory = layout.environment(digest)
+    directory = layout.software_stack(digest)
     if read_complete(directory) is None:
         if not build:
             return None
-        directory, _ = ensure_environment(layout, digest, text, report)
+        directory, _ = ensure_software(layout, digest, text, report)
     return directory / "bin" / "python"
 
 

@@ -25,10 +25,10 @@ _PRINTING = frozenset(
             "dev schema",
             "dev completion",
         ),
-        *("store ls", "env ls", "env hash", "data ls"),
+        *("store ls", "software ls", "software hash", "data ls"),
     }
 )
-_OF_SEVERAL = frozenset({"store", "env", "data", "dev"})
+_OF_SEVERAL = frozenset({"store", "software", "data", "dev"})
 _FORMS = {"report": "--claims", "init": "--templates", "status": "--forget"}
 """Options that make another command of one."""
 _WATCHING = "--watch"

@@ -24,7 +24,7 @@ def test_ours_and_textworld_tell_the_same(
     if not GAMES.is_dir():
         pytest.skip(f"ALFWorld's games are not in {GAMES}; set AGENTC_SHARED")
     if upstream_python(build=False, report=print) is None:
-        pytest.skip(f"build it: python -m agentc.runtime.build_environment {LOCK}")
+        pytest.skip(f"build it: python -m agentc.runtime.build_software {LOCK}")
     rules = GAMES if wording == "move" else GAMES / "legacy_0.3"
     words = ["--games", str(GAMES), "--rules", str(rules), "--part", "valid_unseen"]
     words += ["--every", str(134 // games), "--journal", str(tmp_path / "journal")]

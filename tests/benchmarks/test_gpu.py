@@ -75,7 +75,7 @@ def write(store: Path, job: Job, gpu: bool) -> None:
     peaks = {"gpu": {"max_memory_mb": 16000.0, "max_reserved_mb": 20000.0}} if gpu else {}
     manifest: Mapping[str, Any] = {
         "hardware": {**_MACHINE, **(_CARD if gpu else {})},
-        "environment": {**software, **({} if served else peaks)},
+        "software": {**software, **({} if served else peaks)},
         "facts": {"tokens_per_s": 3210.4, **compared(folder, job)} if served else {},
         "leases": [{"role": "policy", "backend": "serve.vllm", "max_rss_mb": 800, **software}]
         if served else [],
@@ -93,7 +93,7 @@ def test_the_spec_uses_every_part_that_computes_on_gpus() -> None:
     trained = {job.draft.backend for job in holders() if job.lease("policy") is None}
     assert trained == {"trl.sft", "trl.dpo", "openrlhf.sft", "openrlhf.dpo"}
     leases = [lease for job in holders() if (lease := job.lease("policy")) is not None]
-    assert {lease.environment for lease in leases} == {"vllm-cuda"}
+    assert {lease.software for lease in leases} == {"vllm-cuda"}
     assert all(job.resources.gpus == 1 for job in holders())
     weights = {round(job.memory.parts["weights"] / 1e9) for job in holders() if job.memory}
     assert weights == {2, 4}, "a billion weights, of two or four bytes"
@@ -203,7 +203,7 @@ def test_a_bare_machine_leaves_openrlhf_and_vllm_out(tmp_path: Path) -> None:
     jobs = holders(*params)
     backends = {(job.lease("policy") or job).draft.backend for job in jobs}
     assert backends == {"trl.sft", "trl.dpo", "serve.transformers"}
-    assert {job.environment for job in jobs} == {"torch", "light"}
+    assert {job.software for job in jobs} == {"torch", "light"}
     for job in jobs:
         if not (tmp_path / "store" / "objects" / job.object).exists():
             write(tmp_path / "store", job, gpu=job.lease("policy") is None)

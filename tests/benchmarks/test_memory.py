@@ -18,11 +18,11 @@ from agentc_backends.software import TORCH
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_training_takes_what_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", folder)
+    folder = os.environ.get("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", folder)
     missing = missing_environments((TORCH,))
     if missing:
-        pytest.skip(f"software environments that are not built in {folder}: {', '.join(missing)}")
+        pytest.skip(f"software stacks that are not built in {folder}: {', '.join(missing)}")
     # It is watched from outside: where the machine is busy a peak can pass unseen.
     measured = []
     for number in range(3):

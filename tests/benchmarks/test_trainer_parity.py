@@ -1,4 +1,4 @@
-"""TRL, OpenRLHF and XTuner, each in its own software environment, train the same: their losses
+"""TRL, OpenRLHF and XTuner, each in its own software stack, train the same: their losses
 agree step by step on the same rows, weights and learning rates."""
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ HELD = (
 @pytest.mark.slow
 @pytest.mark.long  # each trainer's numbers are held to hand-computed ones in every run
 def test_losses_agree_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", folder)
+    folder = os.environ.get("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", folder)
     missing = missing_environments((TORCH, OPENRLHF, XTUNER))
     if missing:
-        pytest.skip(f"software environments that are not built in {folder}: {', '.join(missing)}")
+        pytest.skip(f"software stacks that are not built in {folder}: {', '.join(missing)}")
     cases = [case for case in CASES if case.name in HELD]
     assert len(cases) == len(HELD)
     found = measure(tmp_path, cases)

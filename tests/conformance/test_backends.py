@@ -246,7 +246,7 @@ INPUTS_FIRST = frozenset(
 
 
 def each_program() -> Iterator[Any]:
-    """Stage backends; those whose software `make environments-long` alone builds are for long."""
+    """Stage backends; those whose software `make software-long` alone builds are for long."""
     for backend in TABLE:
         if isinstance(backend, StageBackend) and backend.id not in INPUTS_FIRST:
             others = backend.software in (INSPECT, LM_EVAL, VERIFIERS)

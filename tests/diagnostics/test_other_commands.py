@@ -78,7 +78,7 @@ def test_an_unknown_option_shows_the_usage_of_its_command(
     assert said.endswith("agentc status: error: unrecognized arguments: --jsn\n")
 
 
-@pytest.mark.parametrize("words", [["store", "--json"], ["env"], ["data"], ["data", "--json"]])
+@pytest.mark.parametrize("words", [["store", "--json"], ["software"], ["data"], ["data", "--json"]])
 def test_a_command_of_several_actions_lists(
     words: list[str],
     tmp_path: Path,

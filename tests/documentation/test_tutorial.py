@@ -52,11 +52,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def typed(folder: Path, repository: Path) -> Typed:
     """Types a command there; `pip install` goes to a folder beside it, and asks no index."""
-    environments = os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments")
+    environments = os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software")
     site = folder.parent / "site"
     variables = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AGENTC_")},
-        "AGENTC_ENVIRONMENTS": str(environments),
+        "AGENTC_SOFTWARE": str(environments),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": str(site),
         "NO_COLOR": "1",
@@ -137,9 +137,9 @@ def test_the_figure_shows_each_claim_that_was_measured(folder: Path, typed: Type
 
 @pytest.mark.long
 def test_all_its_commands_in_order(folder: Path, typed: Typed, repository: Path) -> None:
-    shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    shared = Path(os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software"))
     if not list(shared.glob("*/bin/python")):
-        pytest.skip(f"no software environments in {shared}; `make environments` builds them")
+        pytest.skip(f"no software stacks in {shared}; `make software` builds them")
     told = commands()
     assert sum(command.startswith("agentc run") for command in told) == 2
     said = {command: typed(command).stdout for command in told}

@@ -36,7 +36,7 @@ def test_all_parts_are_there_and_summed(
     found = files(bundle)
     wanted = {
         "README.md", "plan.json", "Snakefile", "config.yaml", "spec.yaml", "spec.lock",
-        "environments/light.txt", "environments/torch.txt", "profiles/default/config.yaml",
+        "software/light.txt", "software/torch.txt", "profiles/default/config.yaml",
         "profiles/slurm/config.yaml", "packages/agentc/__init__.py",
         "packages/agentc/runtime/job.py", "packages/agentc_backends/trainers/trl/job_dpo.py",
         "packages/agentc_backends/results/report/templates/page.html.j2",

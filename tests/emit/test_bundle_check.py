@@ -70,13 +70,13 @@ FORGERIES = {
         "].processes",
     ),
     "lock": (
-        lambda b: replace_in(b / "environments/light.txt", "==", "!="),
-        "changed: environments/light.txt",
+        lambda b: replace_in(b / "software/light.txt", "==", "!="),
+        "changed: software/light.txt",
     ),
     "added": (lambda b: add(b / "packages/sitecustomize.py", "x"), "added: packages/sitecust"),
     "environment": (
-        lambda b: add(b / ".agentc/store/environments/abc/bin/python", "x"),
-        "added: .agentc/store/environments/",
+        lambda b: add(b / ".agentc/store/software/abc/bin/python", "x"),
+        "added: .agentc/store/software/",
     ),
     "link": (
         lambda b: ((b / "config.yaml").unlink(), (b / "config.yaml").symlink_to("/etc/hostname")),

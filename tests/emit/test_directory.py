@@ -28,13 +28,13 @@ def test_files(tmp_path: Path) -> None:
         "Snakefile",
         "config.yaml",
         "toy.yaml",
-        "environments/empty.txt",
+        "software/empty.txt",
         "profiles/default/config.yaml",
     }
     assert written[-1].name == "plan.json"
     assert (tmp_path / "plan.json").read_text() == render_plan(MADE)
     assert (tmp_path / "Snakefile").read_text() == resources.snakefile().read_text()
-    assert (tmp_path / "environments/empty.txt").read_text() == MADE.environments["empty"].lock
+    assert (tmp_path / "software/empty.txt").read_text() == MADE.software["empty"].lock
     assert sorted(p for p in tmp_path.rglob("*") if p.is_file()) == sorted(written)
 
 

@@ -90,10 +90,10 @@ def test_what_no_package_can_hold_is_refused(
 
 @pytest.mark.slow
 def test_openenvs_own_client_and_validator(package: Path) -> None:
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", ROOT / ".agentc" / "software"))
     built = folder / lock_digest(LOCK.read_text())[:16]
     if not (built / "complete.json").exists():
-        pytest.skip(f"OpenEnv is not built: python -m agentc.runtime.build_environment {LOCK}")
+        pytest.skip(f"OpenEnv is not built: python -m agentc.runtime.build_software {LOCK}")
     python = str(built / "bin" / "python")
     actions, rows = played_here()
     with started(package) as url:

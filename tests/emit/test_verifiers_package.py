@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.backends.servers.conformance import started
 from tests.emit.played_here import played_here
-from tests.support.built_environment import ROOT, built_python
+from tests.support.built_software import ROOT, built_python
 
 from agentc.cli import main
 from agentc_backends.software import VERIFIERS

@@ -18,12 +18,12 @@ from smoke import Smoke, agentc
 
 @pytest.fixture(scope="session", autouse=True)
 def _environments(repository: Path) -> None:
-    """The software environments that `make environments` builds; they are shared, never built by
+    """The software stacks that `make software` builds; they are shared, never built by
     a test."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software"))
     if len(list(folder.glob("*/bin/python"))) < 2:
-        pytest.skip(f"no software environments in {folder}; `make environments` builds them")
-    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
+        pytest.skip(f"no software stacks in {folder}; `make software` builds them")
+    os.environ["AGENTC_SOFTWARE"] = str(folder)
 
 
 @pytest.fixture(scope="session")

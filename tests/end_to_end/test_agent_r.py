@@ -1,4 +1,4 @@
-"""Agent-R at its smallest: search, revision, SFT by each trainer in its own software environment,
+"""Agent-R at its smallest: search, revision, SFT by each trainer in its own software stack,
 evaluation, in one iteration or two, on the real TextCraft server."""
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_iterations(repository: Path, store: Path, trainer: str, iterations: int
             (data(store, trained).parent / "artifact.json").read_text(encoding="utf-8")
         )
         assert manifest["backend"] == f"{trainer}.sft"
-        assert trainer in manifest["environment"]["imported"]
+        assert trainer in manifest["software"]["imported"]
         metrics = json.loads(
             (data(store, jobs[f"agent_r.{iteration}.evaluate"]) / "metrics.json").read_text("utf-8")
         )

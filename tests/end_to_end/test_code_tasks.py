@@ -41,9 +41,9 @@ stages:
 
 def test_answers_run_with_the_packages_of_their_lock(tmp_path: Path) -> None:
     digest = lock_digest(SANDBOX.text)[:16]
-    built = Path(os.environ.get("AGENTC_ENVIRONMENTS", ""), digest, "complete.json")
+    built = Path(os.environ.get("AGENTC_SOFTWARE", ""), digest, "complete.json")
     if not built.exists():
-        pytest.skip("the software environment `sandbox` is not built: `make environments`")
+        pytest.skip("the software stack `sandbox` is not built: `make software`")
     rows = [
         {
             "problem_description": f"Add up numbers{mark}",

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from smoke import agentc, require_software
-from tests.support.built_environment import built_python
+from tests.support.built_software import built_python
 
-from agentc.backend_api import SoftwareEnvironment
+from agentc.backend_api import Software
 
 HERE = Path(__file__).parent
 LOCK = HERE.parent / "backends" / "servers" / "openai_clients.lock"
@@ -91,7 +91,7 @@ def program(*, stream: bool) -> str:
 def test_an_agent_of_others_plays_and_teaches_as_our_own(tmp_path: Path, server: str) -> None:
     require_software("trl.sft")
     require_software(f"serve.{server}")
-    built_python(SoftwareEnvironment(name="openai-clients", lock=LOCK.read_text("utf-8")))
+    built_python(Software(name="openai-clients", lock=LOCK.read_text("utf-8")))
     shutil.copy(LOCK, tmp_path)
     shutil.copy(HERE / "openai_crafter.py", tmp_path)
     (tmp_path / "rows_that_both_have.py").write_text(SAME, encoding="utf-8")

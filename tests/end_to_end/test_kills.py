@@ -81,7 +81,7 @@ def command(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
     searcher = installed_searcher("optuna")
     assert searcher is not None
     if not needed_by_searcher(searcher).ready(StoreLayout(tmp_path)):
-        pytest.skip("the software environment optuna is not built: `make environments-long`")
+        pytest.skip("the software stack optuna is not built: `make software-long`")
     # A program that is killed fails its trial, by its own record (docs/searching.md).
     victims = tuple(kind for kind in KINDS if kind != "program")
     return small(("search", str(SPECS / "climb.yaml")), tmp_path, victims)

@@ -23,13 +23,13 @@ def canonical_plan(document: Mapping[str, Any]) -> str:
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"plan {document['plan']} {document['name']}"
     yield from _flat("params", document["params"])
-    for name, entry in sorted(document["environments"].items()):
-        yield f"environment {name} = {entry['lock']}"
+    for name, entry in sorted(document["software"].items()):
+        yield f"software {name} = {entry['lock']}"
     for job in document["jobs"]:
         yield ""
         yield f"job {job['id']} = {job['kind']}/{job['key']}"
         place = f"round {job['round']}" if job["round"] is not None else "no round"
-        yield f"  {job['backend']} {job['version']}, {job['environment']}, {place}"
+        yield f"  {job['backend']} {job['version']}, {job['software']}, {place}"
         yield f"  stage {job['stage']} makes {job['produces']}"
         yield f"  program {_text(job['program'])}"
         for role, names in sorted(job["inputs"].items()):

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentc.backend_api import SoftwareEnvironment, StageBackend, StageView, load_backends
+from agentc.backend_api import Software, StageBackend, StageView, load_backends
 from agentc.compilation import compile_spec
 from agentc.kinds import kind_named
 from agentc.kinds.table import TRAINERS
@@ -162,7 +162,7 @@ def servings() -> list[Serving]:
             name,
             _model(plan, plan.by_id()[job.inputs[lease.draft.input][0]]),
             lease.draft.program,
-            lease.environment,
+            lease.software,
             lease.draft.devices,
         )
         for name, plan, job, lease in (*within, *shared)
@@ -224,14 +224,12 @@ def _written(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def interpreter(software: SoftwareEnvironment) -> Path:
-    """That of a software environment; the test is skipped where it is not built."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+def interpreter(software: Software) -> Path:
+    """That of a software stack; the test is skipped where it is not built."""
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", ROOT / ".agentc" / "software"))
     digest = lock_digest(software.text)[:16]
     if not (folder / digest / "complete.json").exists():
-        pytest.skip(
-            f"the software environment `{software.name}` ({digest}) is not built in {folder}"
-        )
+        pytest.skip(f"the software stack `{software.name}` ({digest}) is not built in {folder}")
     return folder / digest / "bin" / "python"
 
 

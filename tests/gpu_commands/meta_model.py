@@ -1,4 +1,4 @@
-"""The model of a config.json without memory for its weights, as each software environment's own
+"""The model of a config.json without memory for its weights, as each software stack's own
 transformers makes it."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every job of a shipped spec that asks for GPUs, without one: its command line goes through the
 pinned package's own parser, and its engine's or trainer's configuration is built beside the model
-that the published config.json describes. Each library runs in its own software environment.
+that the published config.json describes. Each library runs in its own software stack.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.gpu_commands import jobs
 from tests.gpu_commands.jobs import ROOT, Serving, Training
 from tests.support.patience import PATIENCE_S
 
-from agentc.backend_api import SoftwareEnvironment
+from agentc.backend_api import Software
 from agentc_backends.software import OPENRLHF, TORCH, VLLM, XTUNER
 from agentc_backends.trainers.openrlhf.backend import DPO, SFT
 
@@ -39,7 +39,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(
-    software: SoftwareEnvironment, program: str, asked: Sequence[Any], mark: str = "{"
+    software: Software, program: str, asked: Sequence[Any], mark: str = "{"
 ) -> list[dict[str, Any]]:
     """What a program of this folder says of each thing asked, in the Python of that software."""
     python = jobs.interpreter(software)

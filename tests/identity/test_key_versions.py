@@ -13,7 +13,7 @@ from tests.support.drafted import changed, job_draft, lease_draft
 from agentc.backend_api import OptionView
 from agentc.kinds import KINDS, Field, kind_named
 from agentc.kinds.field import choice, integer
-from agentc.plan.job import EnvLock, Job, JobBody, Lease, Resources, SourcePlace
+from agentc.plan.job import Job, JobBody, Lease, Resources, SoftwareLock, SourcePlace
 from agentc.plan.keys import KEY_VERSION, job_key, session_key
 
 FOLDER = Path(__file__).parent
@@ -21,7 +21,7 @@ VERSION_1: dict[str, Any] = json.loads((FOLDER / "keys-1.json").read_text(encodi
 SINCE: dict[str, Any] = json.loads((FOLDER / "keys-1-since.json").read_text(encoding="utf-8"))
 """Kinds and fields that came while version 1 was in use, fields set to what is not their default
 (`non_default`); what comes later is added, and what is there is not edited."""
-LOCKS = {name: EnvLock(name=name, lock=f"{name}==1.0\n") for name in ("train", "serve")}
+LOCKS = {name: SoftwareLock(name=name, lock=f"{name}==1.0\n") for name in ("train", "serve")}
 
 _INTERVAL = (
     choice("interval", "How the interval of a mean is made.", ("bootstrap", "normal"), "bootstrap"),
@@ -49,7 +49,7 @@ def whole_job() -> Job:
             secrets={"TOKEN": "NAME"},
             ready_timeout_s=10.0,
         ),
-        environment="serve",
+        software="serve",
     )
     environment = changed(
         policy, role="environment", backend="env.pinned", input=None, identity={"depth": 2}
@@ -65,7 +65,7 @@ def whole_job() -> Job:
                 inputs={},
                 produces="Trajectories",
             ),
-            environment="train",
+            software="train",
             identity={
                 "settings": {"split": "train", "decode.temperature": 0.7, "attempts": 4},
                 "facts": {"prompt": {"instruction": "Act.\nÄ", "examples": []}},
@@ -134,14 +134,14 @@ def test_version_1_covers_the_kinds_of_its_time() -> None:
         {"kind": "evaluate"},
         {"backend": "rollout.other"},
         {"version": 4},
-        {"environment": "serve"},
+        {"software": "serve"},
         {"identity": {"settings": {}, "facts": {}}},
         {"inputs": {"model": ("tuned",), "data": ("b", "a")}},
         {"inputs": {"model": ("tuned",), "other": ("a", "b")}},
         {"leases": whole_job().leases[:1]},
         {"leases": (changed(whole_job().leases[0], version=9), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], identity={}), whole_job().leases[1])},
-        {"leases": (changed(whole_job().leases[0], environment="train"), whole_job().leases[1])},
+        {"leases": (changed(whole_job().leases[0], software="train"), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], backend="serve.b"), whole_job().leases[1])},
         {"leases": (changed(whole_job().leases[0], input="data"), whole_job().leases[1])},
         {"leases": (*whole_job().leases, changed(whole_job().leases[0], role="simulator"))},

@@ -19,7 +19,7 @@ TEMPLATES = resources.templates()
 def test_a_lock_holds_what_the_plan_rests_on(spec: Path) -> None:
     assert main(["lock", str(spec)]) == 0
     lock = lock_of(spec)
-    assert set(lock.section("environments")) == {"light", "torch"}
+    assert set(lock.section("software")) == {"light", "torch"}
     assert lock.section("params") == {"rounds": 2, "seed": 0}
     assert lock.section("backends")["trl.sft"] == SFT.version
     assert str(lock.section("jobs")["eto.2.dpo"]).startswith("dpo/")
@@ -107,12 +107,12 @@ def test_a_changed_environment_is_named_where_it_stands(
 ) -> None:
     assert main(["lock", str(spec)]) == 0
     path = spec.with_suffix(".lock")
-    torch = str(lock_of(spec).section("environments")["torch"])
+    torch = str(lock_of(spec).section("software")["torch"])
     path.write_text(path.read_text().replace(torch, "0" * 64))
     assert main(["check", "--locked", str(spec)]) == 1
     shown = capsys.readouterr().err
     line = next(n for n, t in enumerate(path.read_text().splitlines(), 1) if "torch:" in t)
-    assert f"{path}:{line}:3: error[AGC742]: the software environment `torch`" in shown
+    assert f"{path}:{line}:3: error[AGC742]: the software stack `torch`" in shown
     assert f"now {torch[:16]}" in shown
 
 
@@ -152,7 +152,7 @@ def test_other_params_are_no_change_of_the_world(
     assert main(["lock", str(spec)]) == 0
     assert codes(capsys, spec, "--locked", "-p", "seed=7", "-p", "rounds=1") == (0, [])
     path = spec.with_suffix(".lock")
-    torch = str(lock_of(spec).section("environments")["torch"])
+    torch = str(lock_of(spec).section("software")["torch"])
     path.write_text(path.read_text().replace(torch, "0" * 64))
     assert codes(capsys, spec, "-p", "seed=7") == (0, ["warning AGC742"])
 

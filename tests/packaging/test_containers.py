@@ -88,11 +88,11 @@ def test_what_it_installs_plans_an_experiment(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines()[-1].startswith("agentc ")
     shutil.rmtree(source)
-    environment["AGENTC_ENVIRONMENTS"] = str(prefix / "environments")
+    environment["AGENTC_SOFTWARE"] = str(prefix / "software")
     for command, said in (
         (["init", "mine.yaml", "--from", "quickstart"], "mine.yaml"),
         (["plan", "mine.yaml"], "sft"),
-        (["env", "ls"], "light"),
+        (["software", "ls"], "light"),
     ):
         done = subprocess.run(
             [prefix / "python" / "bin" / "agentc", *command],

@@ -50,7 +50,7 @@ def choices(unit: Unit) -> Iterator[str]:
 
 def jobs(unit: Unit) -> Iterator[str]:
     for job in () if unit.plan is None else unit.plan.jobs:
-        yield f"{job.id}: {job.draft.kind} by {job.draft.backend} in {job.environment}"
+        yield f"{job.id}: {job.draft.kind} by {job.draft.backend} in {job.software}"
         yield f"    settings {job.identity['settings']}"
         yield f"    facts {job.identity['facts']}"
         for role, names in job.inputs.items():

@@ -21,7 +21,7 @@ from agentc.backend_api import (
     OptionView,
     ServerBackend,
     ServerMemory,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
     TrainerMemory,
@@ -29,7 +29,7 @@ from agentc.backend_api import (
 from agentc.kinds import KINDS, Kind
 from agentc.kinds.field import Field, boolean, integer
 
-SOFTWARE = SoftwareEnvironment(name="toy", lock=f"toy==1.0 --hash=sha256:{'0' * 64}\n")
+SOFTWARE = Software(name="toy", lock=f"toy==1.0 --hash=sha256:{'0' * 64}\n")
 
 
 def _trained(question: MemoryQuestion) -> TrainerMemory:

@@ -9,7 +9,7 @@ import pytest
 from toy_plan import job, plan
 
 from agentc.plan.diff import Change, change_texts, compare_plans, explain_root
-from agentc.plan.job import EnvLock, Plan
+from agentc.plan.job import Plan, SoftwareLock
 from agentc.plan.render import plan_document
 from agentc.plan.review import change_lines, review_plan
 from agentc.plan.work import find_work
@@ -24,7 +24,7 @@ def chain(beta: float = 0.1, version: int = 1, lock: str = "a==1\n", **more: Any
         job("dpo", "dpo", model=["sft"], settings={"beta": beta, **more}),
         job("scores", "evaluate", served="dpo"),
         job("side", "sft", data=["data"]),
-        lock=EnvLock(name="empty", lock=lock),
+        lock=SoftwareLock(name="empty", lock=lock),
     )
 
 
@@ -88,7 +88,7 @@ def test_a_setting_back_to_its_default() -> None:
 def test_another_lock_changes_every_job() -> None:
     found = differences(chain(), chain(lock="a==2\n"))
     assert {d.novelty for d in found.values()} == {"changed"}
-    assert [c.text() for c in found["side"].changes] == ["environment: other versions of packages"]
+    assert [c.text() for c in found["side"].changes] == ["software: other versions of packages"]
 
 
 def test_new_and_gone_jobs() -> None:

@@ -37,7 +37,7 @@ BASE: Job = SOUND.jobs[0]
     [
         (replace(SOUND, jobs=tuple(reversed(SOUND.jobs))), "does not be before it"),
         (replace(SOUND, jobs=(*SOUND.jobs, BASE)), "two jobs are called base"),
-        (altered("c", environment="nowhere"), "unknown environment nowhere"),
+        (altered("c", software="nowhere"), "unknown software stack nowhere"),
         (altered("c", key="XYZ"), "has the key 'XYZ'"),
         (altered("c", config={"a": {1, 2}}), "cannot be written down: a set"),
         (altered("a", leases=(SOUND.jobs[1].leases[0],) * 2), "two leases of one role"),

@@ -15,10 +15,10 @@ from agentc.kinds.field import Json
 from agentc.passes import PassContext, Unit
 from agentc.passes.lower import assign_keys
 from agentc.passes.servers import fuse_servers
-from agentc.plan.job import EnvLock, Job, JobBody, Lease, Plan, Resources, SourcePlace
+from agentc.plan.job import Job, JobBody, Lease, Plan, Resources, SoftwareLock, SourcePlace
 from agentc.syntax.nodes import Spec
 
-LOCK = EnvLock(name="empty", lock="# an environment without packages\n")
+LOCK = SoftwareLock(name="empty", lock="# a stack without packages\n")
 CODE = (
     "import json, pathlib, sys; job = json.load(open(sys.argv[-1]));"
     "pathlib.Path(job['out'], 'made.txt').write_text(job['id'])"
@@ -58,7 +58,7 @@ def job(
                 produces="Toy",
                 placement=placement or {},
             ),
-            environment="empty",
+            software="empty",
             identity={"settings": {"name": name} if settings is None else settings, "facts": {}},
         ),
         id=name,
@@ -82,18 +82,18 @@ def lease(identity: Mapping[str, Json]) -> Lease:
             input="model",
             ready_timeout_s=5.0,
         ),
-        environment="empty",
+        software="empty",
     )
 
 
-def plan(*jobs: Job, fuse: bool = True, lock: EnvLock = LOCK) -> Plan:
+def plan(*jobs: Job, fuse: bool = True, lock: SoftwareLock = LOCK) -> Plan:
     """The plan of jobs in topological order: keyed, and fused unless told otherwise."""
     bare = Plan(
         name="toy",
         spec_file="toy.yaml",
         spec_sha256="0" * 64,
         params={},
-        environments={"empty": lock},
+        software={"empty": lock},
         jobs=jobs,
     )
     context = PassContext(table=BackendTable({}), sink=Sink(), directory=Path())

@@ -74,7 +74,7 @@ Look = Callable[..., tuple[int, dict[str, Any]]]
 @pytest.fixture(autouse=True)
 def no_software_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What somebody has built here must not decide, nor whether there is a package index."""
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    monkeypatch.delenv("AGENTC_SOFTWARE", raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
 
 
@@ -195,7 +195,7 @@ def test_who_builds_missing_software(
     assert verdict == "warning"
     assert "`agentc run` builds them on this host before it submits anything" in message
     assert "Snakemake without agentc the first job of each builds it on its node" in message
-    assert "agentc env sync" in str(fix)
+    assert "agentc software sync" in str(fix)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for words in ((), queued):
         ((verdict, message, fix),) = said(*words)
@@ -205,13 +205,13 @@ def test_who_builds_missing_software(
     assert [verdict for verdict, *_ in said()] == ["ok"]
     # On the nodes /dev/shm is another one.
     shared_memory = Path("/dev/shm")
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(shared_memory / "environments"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(shared_memory / "software"))
     assert [verdict for verdict, *_ in said()] == ["ok"]
     _, (verdict, message, fix) = said(*queued)
     assert verdict == "warning"
-    assert "in /dev/shm/environments lie on tmpfs" in message
+    assert "in /dev/shm/software lie on tmpfs" in message
     assert "on each node the first job builds its own" in message
-    assert "AGENTC_ENVIRONMENTS" in str(fix)
+    assert "AGENTC_SOFTWARE" in str(fix)
 
 
 def test_gpus_of_this_machine(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +293,7 @@ def test_software_that_was_built_for_cpus(
 ) -> None:
     """On a cluster too: what is built is known here."""
     lock = (LOCKS / "torch.lock").read_text("utf-8")
-    folder = tmp_path / "store/environments" / lock_digest(lock)[:16]
+    folder = tmp_path / "store/software" / lock_digest(lock)[:16]
     (folder / "bin").mkdir(parents=True)
     (folder / "bin/python").touch(0o755)
     record = {"lock": lock_digest(lock), "python": "3.11.7", "versions": {"torch": "2.13.0+cpu"}}

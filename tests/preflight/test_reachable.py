@@ -37,8 +37,7 @@ search: {over: {seed: {low: 0, high: 9}}, stage: test, trials: 2}
 
 @pytest.fixture(autouse=True)
 def nothing_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AGENTC_ENVIRONMENTS", "AGENTC_SOFTWARE"):
-        monkeypatch.setenv(name, str(tmp_path / "software"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "software"))
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
 
 

@@ -1,6 +1,6 @@
 """`python -m tests.roads [--write]`: follow the values; print the section, or put it in place.
 
-It needs the light and the torch software environment (`make environments`), and a minute.
+It needs the light and the torch software stack (`make software`), and a minute.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Road:
 
 
 def follow(folder: Path) -> tuple[Road, ...]:
-    """All roads, whole. Needs the light and the torch software environment."""
+    """All roads, whole. Needs the light and the torch software stack."""
     compiling = watch_compile(folder)
     plan, store = folder / "plan" / "plan.json", StoreLayout(folder / "store")
     _without_vllm(plan)
@@ -88,10 +88,10 @@ def watch_compile(folder: Path) -> Seen:
 
 
 def _without_vllm(plan: Path) -> None:
-    """vLLM's software environment becomes an empty one: its server ends at its first import, which
+    """vLLM's software stack becomes an empty one: its server ends at its first import, which
     is behind what agentc does."""
     document = json.loads(plan.read_text(encoding="utf-8"))
-    entry = document["environments"]["vllm-cuda"]
+    entry = document["software"]["vllm-cuda"]
     entry["lock"] = lock_digest(_EMPTY)
     (plan.parent / entry["file"]).write_text(_EMPTY, encoding="utf-8")
     plan.write_text(json.dumps(document, indent=2), encoding="utf-8")

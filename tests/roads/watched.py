@@ -11,13 +11,13 @@ from typing import Any
 
 from watch import Watch, markers_of
 
-from agentc.runtime.software import environment
+from agentc.runtime.software import job_software
 
 
 def main() -> int:
     """The exit status of what was watched."""
     notes, what, *words = sys.argv[1:]
-    plain = environment.python_command
+    plain = job_software.python_command
 
     def python_command(*given: Any, **named: Any) -> list[str]:
         """Its Python, with `watch.py` before the program's words."""
@@ -30,7 +30,7 @@ def main() -> int:
         if what == "compile":
             status: int = importlib.import_module("agentc.cli").main(["bundle", "--bare", *words])
         else:
-            environment.python_command = python_command
+            job_software.python_command = python_command
             status = importlib.import_module("agentc.runtime.job").main(words)
     finally:
         watch.stop()

@@ -27,7 +27,7 @@ from agentc.run.outcome import describe_failures, health
 from agentc.run.record import Record
 from agentc.run.snakemake_process import DriverOptions
 from agentc.run.text_view import sentence
-from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.software.job_software import ensure_software
 from agentc.runtime.store import file_system, staging
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
@@ -232,7 +232,7 @@ def test_a_store_that_fails_is_no_bug(
         return 0
 
     monkeypatch.setattr(orchestrate, "drive", fail)
-    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    monkeypatch.setattr(orchestrate, "_build_software", lambda *words: None)
     code = run_plan(
         find_work(chain.document(), layout),
         chain.folder,
@@ -257,7 +257,7 @@ def test_a_store_that_fails_is_told_once(
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(layout.root))
 
     monkeypatch.setattr(orchestrate, "drive", fail)
-    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    monkeypatch.setattr(orchestrate, "_build_software", lambda *words: None)
     options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
     assert run_plan(find_work(chain.document(), layout), chain.folder, options) == 4
     said = capsys.readouterr().err
@@ -283,7 +283,7 @@ def test_a_job_that_fails_because_the_store_does(
             raise OSError(number, os.strerror(number), path)
         return opened(path, *words)
 
-    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    monkeypatch.setattr(orchestrate, "_build_software", lambda *words: None)
     monkeypatch.setattr(orchestrate, "drive", lambda *words: 3)
     monkeypatch.setattr(os, "open", broken)
     options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
@@ -304,10 +304,10 @@ def test_a_python_of_agentc_that_may_not_be_executed_is_named(
     layout = StoreLayout(chain.store)
     chain.write_compiled()
     if built:
-        lock = (chain.folder / chain.environments["empty"]["file"]).read_text()
-        ensure_environment(layout, chain.environments["empty"]["lock"], lock)
+        lock = (chain.folder / chain.stacks["empty"]["file"]).read_text()
+        ensure_software(layout, chain.stacks["empty"]["lock"], lock)
     else:
-        monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "none"))
+        monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "none"))
     python = tmp_path / "python3"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o644)
@@ -327,7 +327,7 @@ def test_two_runs_of_a_plan_have_logs_of_their_own(
     layout = StoreLayout(chain.store)
     chain.write_compiled()
     logs: list[Path] = []
-    monkeypatch.setattr(orchestrate, "_build_environments", lambda *words: None)
+    monkeypatch.setattr(orchestrate, "_build_software", lambda *words: None)
     options = RunOptions(driver=DriverOptions(jobs=1), plain=True)
 
     def drive_both(*words: object) -> int:
@@ -395,7 +395,7 @@ READERS = (
     ("plan", "--preflight", "SPEC", "--offline"), ("status",), ("report",), ("report", "--claims"),
     ("status", "--all-runs"), ("report", "--claims", "SPEC"), ("why", "--full", "sft"),
     ("store", "ls"), ("store", "gc"), ("cancel",),
-    ("diff", "a", "b"), ("env", "ls"), ("run", "SPEC"),
+    ("diff", "a", "b"), ("software", "ls"), ("run", "SPEC"),
 )  # fmt: skip
 
 

@@ -54,13 +54,19 @@ def without_reader(folder: Path, *words: str, both: bool = False) -> tuple[int, 
     ("typed", "reaction"),
     [
         *((name, "continue") for name in ("run x.yaml", "search x.yaml", "lock", "cancel")),
-        *((name, "continue") for name in ("env sync x.yaml", "env rm a", "store gc --delete")),
+        *(
+            (name, "continue")
+            for name in ("software sync x.yaml", "software rm a", "store gc --delete")
+        ),
         *((name, "continue") for name in ("bundle x.yaml", "data fetch a", "push", "track")),
         *(
             (name, "continue silently")
             for name in ("check x.yaml", "plan --cost x", "diff a b", "report --claims")
         ),
-        *((name, "end") for name in ("dev schema", "store", "env ls", "data", "--version", "")),
+        *(
+            (name, "end")
+            for name in ("dev schema", "store", "software ls", "data", "--version", "")
+        ),
         *(
             (name, "end")
             for name in ("run --help", "check --watch x.yaml", "status", "init --templates")

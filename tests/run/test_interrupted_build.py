@@ -1,4 +1,4 @@
-"""A run that is ended while it builds a software environment: nobody is left behind, nothing
+"""A run that is ended while it builds a software stack: nobody is left behind, nothing
 half-built is used, and the next run builds it."""
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def test_an_ended_run_leaves_no_builder_behind(
 ) -> None:
     lock = f"# agentc: then SLOW_PACKAGE={package}\nslowthing @ file://{package}\n"
     plan.software("slow", "# agentc: unverified slowthing\n" + lock)
-    plan.job("rows", rows=1, environment="slow")
-    variables = {**os.environ, "AGENTC_ENVIRONMENTS": str(tmp_path / "environments")}
+    plan.job("rows", rows=1, software="slow")
+    variables = {**os.environ, "AGENTC_SOFTWARE": str(tmp_path / "software")}
     run = subprocess.Popen(
         plan.run_all_argv(),
         env=variables,
@@ -67,11 +67,11 @@ def test_an_ended_run_leaves_no_builder_behind(
         assert run.returncode == 128 + number
         assert b"interrupted" in said
     wait_for(lambda: not Path(f"/proc/{builder}").exists())
-    assert not list((tmp_path / "environments").glob("*/complete.json"))
+    assert not list((tmp_path / "software").glob("*/complete.json"))
     (package / "go").write_text("")
-    done = plan.run_all(AGENTC_ENVIRONMENTS=variables["AGENTC_ENVIRONMENTS"])
+    done = plan.run_all(AGENTC_SOFTWARE=variables["AGENTC_SOFTWARE"])
     assert done.returncode == 0, done.stderr
-    assert plan.manifest("rows")["environment"]["versions"] == {"slowthing": "1"}
+    assert plan.manifest("rows")["software"]["versions"] == {"slowthing": "1"}
 
 
 def _text(path: Path) -> str:

@@ -35,7 +35,7 @@ def made(tmp_path: Path, **more: Any) -> tuple[dict[str, Any], StoreLayout, Path
         "spec": {"file": "demo.yaml", "sha256": hashlib.sha256(SPEC.encode()).hexdigest()},
         "jobs": [],
         "targets": [],
-        "environments": {},
+        "software": {},
         **more,
     }
     folder = RunFolder.of_plan(layout, document)

@@ -38,10 +38,10 @@ def test_runs_everything_once_then_nothing_and_then_what_follows_from_a_change(
     diamond: TinyPlan,
 ) -> None:
     folder = str(diamond.store / "own-environments")
-    done = diamond.run_all(AGENTC_ENVIRONMENTS=folder)
+    done = diamond.run_all(AGENTC_SOFTWARE=folder)
     assert done.returncode == 0, done.stderr
     assert "4 jobs to run, 0 results in the store already" in done.stdout
-    assert "building 1 software environment: empty" in done.stdout
+    assert "building 1 software stack: empty" in done.stdout
     assert len([entry for entry in Path(folder).iterdir() if not entry.suffix]) == 1
     for name in ("model", "left", "right", "join", "both"):
         assert diamond.published(name)
@@ -171,7 +171,7 @@ def test_without_snakemake_nothing_is_built_first(plan: TinyPlan, tmp_path: Path
     plan.job("first", rows=1)
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['snakemake'] = None\n")
     folder = plan.store / "own-environments"
-    done = plan.run_all(AGENTC_ENVIRONMENTS=str(folder), PYTHONPATH=str(tmp_path))
+    done = plan.run_all(AGENTC_SOFTWARE=str(folder), PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert "pip install" in done.stderr
     assert "building" not in done.stdout

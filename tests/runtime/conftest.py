@@ -1,4 +1,4 @@
-"""A tiny plan and an empty software environment (tests/support/tiny_plan_fixtures.py); a wheel."""
+"""A tiny plan and an empty software stack (tests/support/tiny_plan_fixtures.py); a wheel."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_simulator_that_dies_fails_the_job_with_its_last_words(asking: AskingP
 def test_each_key_is_where_it_is_used(asking: AskingPlan) -> None:
     """Of a remote policy the program has the key, of a remote simulator the environment."""
     remote: dict[str, Any] = {
-        "port": "none", "probe": "", "identity_check": "none", "program": [], "environment": None,
+        "port": "none", "probe": "", "identity_check": "none", "program": [], "software": None,
         "url": "https://somebody.invalid/v1",
     }  # fmt: skip
     policy = asking.plan.lease(input=None, secrets={"AGENTC_REMOTE_TOKEN": "POLICY_KEY"}, **remote)

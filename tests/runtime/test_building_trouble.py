@@ -16,17 +16,17 @@ import pytest
 from tests.support.patience import PATIENCE_S, wait_for
 from wheels import addressed, write_wheel
 
-from agentc.runtime.software.environment import (
-    SoftwareEnvironmentError,
-    ensure_environment,
+from agentc.runtime.software.installer import explain_failure, find_uv
+from agentc.runtime.software.job_software import (
+    SoftwareError,
+    ensure_software,
     read_complete,
 )
-from agentc.runtime.software.installer import explain_failure, find_uv
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 _BUILD = (
-    "import sys; from agentc.runtime.software.environment import ensure_environment as e;"
+    "import sys; from agentc.runtime.software.job_software import ensure_software as e;"
     "from agentc.runtime.store.layout import StoreLayout as S;"
     "e(S(sys.argv[1]), *sys.argv[2:4], print)"
 )
@@ -39,7 +39,7 @@ def sha256(text: str) -> str:
 
 @pytest.fixture
 def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLayout:
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    monkeypatch.delenv("AGENTC_SOFTWARE", raising=False)
     return StoreLayout(tmp_path / "store")
 
 
@@ -58,7 +58,7 @@ def argv(layout: StoreLayout, lock: str) -> list[str]:
 
 
 def works(layout: StoreLayout, lock: str) -> bool:
-    python = layout.environment(sha256(lock)) / "bin" / "python"
+    python = layout.software_stack(sha256(lock)) / "bin" / "python"
     done = subprocess.run([str(python), "-c", _USE], capture_output=True, text=True, check=False)
     return done.stdout == "42\n"
 
@@ -68,7 +68,7 @@ def test_killed_at_random_moments_it_is_whole_or_not_there(layout: StoreLayout, 
     began = time.monotonic()
     subprocess.run(argv(layout, lock), check=True, capture_output=True)
     whole = time.monotonic() - began
-    directory = layout.environment(sha256(lock))
+    directory = layout.software_stack(sha256(lock))
     choose = random.Random(7)
     cut_off = built = 0
     while cut_off < 3 or cut_off + built < 12:
@@ -102,7 +102,7 @@ def test_two_builders_in_two_processes_build_once(layout: StoreLayout, lock: str
 
 @pytest.mark.slow
 def test_no_process_of_a_killed_builder_goes_on(layout: StoreLayout, lock: str) -> None:
-    directory = layout.environment(sha256(lock))
+    directory = layout.software_stack(sha256(lock))
     process = subprocess.Popen(argv(layout, lock), stdout=subprocess.DEVNULL)
     wait_for(directory.exists)
     process.send_signal(signal.SIGKILL)
@@ -141,18 +141,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_named_with_a_remedy(
     layout: StoreLayout, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(small_disk / "environments"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(small_disk / "software"))
     # Not to be compressed away: pip copies what it unpacks.
     noise = random.Random(1).randbytes(4_000_000).hex()
     wheel = write_wheel(tmp_path, "large", "1", {"large.py": f"VALUE = '{noise}'\n"})
     lock = f"{addressed('large', wheel)}\n"
-    with pytest.raises(SoftwareEnvironmentError) as caught:
-        ensure_environment(layout, sha256(lock), lock)
+    with pytest.raises(SoftwareError) as caught:
+        ensure_software(layout, sha256(lock), lock)
     first, second = str(caught.value).splitlines()[:2]
     assert first.startswith("the disk is full: ")
     assert str(small_disk) in first
-    assert "AGENTC_ENVIRONMENTS" in second
-    assert read_complete(layout.environment(sha256(lock))) is None
+    assert "AGENTC_SOFTWARE" in second
+    assert read_complete(layout.software_stack(sha256(lock))) is None
 
 
 @pytest.mark.slow
@@ -166,20 +166,20 @@ def test_no_network_is_named_with_a_remedy(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
     lock = f"somepackage==1.0 --hash=sha256:{'0' * 64}\n"
-    with pytest.raises(SoftwareEnvironmentError) as caught:
-        ensure_environment(layout, lock_digest(lock), lock)
+    with pytest.raises(SoftwareError) as caught:
+        ensure_software(layout, lock_digest(lock), lock)
     first, second = str(caught.value).splitlines()[:2]
     assert first == "the package index cannot be reached from this machine"
-    assert "agentc env sync" in second
+    assert "agentc software sync" in second
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(
     layout: StoreLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "file" / "environments"))
-    with pytest.raises(SoftwareEnvironmentError, match="cannot be written to"):
-        ensure_environment(layout, sha256(""), "")
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "file" / "software"))
+    with pytest.raises(SoftwareError, match="cannot be written to"):
+        ensure_software(layout, sha256(""), "")
 
 
 @pytest.mark.parametrize(

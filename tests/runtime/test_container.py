@@ -14,9 +14,9 @@ import pytest
 from tiny_plan import PROGRAMS, TinyPlan
 
 from agentc.runtime.software.container import ContainerError, exec_command, find_engine
-from agentc.runtime.software.environment import (
-    SoftwareEnvironmentError,
-    ensure_environment,
+from agentc.runtime.software.job_software import (
+    SoftwareError,
+    ensure_software,
     read_complete,
 )
 from agentc.runtime.software.lock_text import LockTextError, read_lock_text
@@ -32,7 +32,7 @@ def sha256(text: str) -> str:
 
 @pytest.fixture
 def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLayout:
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    monkeypatch.delenv("AGENTC_SOFTWARE", raising=False)
     return StoreLayout(tmp_path / "store")
 
 
@@ -55,7 +55,7 @@ def commands(log: Path) -> list[list[str]]:
 def test_an_image_of_a_registry_is_pulled_once_by_its_digest(
     layout: StoreLayout, engine: Path
 ) -> None:
-    directory, known = ensure_environment(layout, sha256(PULLED), PULLED)
+    directory, known = ensure_software(layout, sha256(PULLED), PULLED)
     image = str(directory / "image.sif")
     source = f"docker://ghcr.io/acme/trainer@{DIGEST}"
     assert commands(engine)[0] == ["pull", "--force", image, source]
@@ -65,7 +65,7 @@ def test_an_image_of_a_registry_is_pulled_once_by_its_digest(
     assert known["python"] == sys.version.split()[0]
     assert known["versions"]["pip"]  # all that its own Python sees
     before = len(commands(engine))
-    ensure_environment(layout, sha256(PULLED), PULLED)
+    ensure_software(layout, sha256(PULLED), PULLED)
     assert len(commands(engine)) == before
     (directory / "image.sif").unlink()
     assert read_complete(directory) is None
@@ -79,24 +79,24 @@ def test_an_image_file_is_found_by_name_and_checked_by_digest(
     (images / "trainer.sif").write_text("an image")
     monkeypatch.setenv("AGENTC_IMAGES", f"{tmp_path / 'nowhere'}:{images}")
     lock = f"# agentc: container trainer.sif sha256:{sha256('an image')}\n"
-    directory, _ = ensure_environment(layout, sha256(lock), lock)
+    directory, _ = ensure_software(layout, sha256(lock), lock)
     assert (directory / "image.sif").resolve() == images / "trainer.sif"
     other = f"# agentc: container trainer.sif sha256:{sha256('another')}\n"
-    with pytest.raises(SoftwareEnvironmentError, match="another image than the one"):
-        ensure_environment(layout, sha256(other), other)
+    with pytest.raises(SoftwareError, match="another image than the one"):
+        ensure_software(layout, sha256(other), other)
     monkeypatch.delenv("AGENTC_IMAGES")
     missing = f"# agentc: container other.sif sha256:{sha256('x')}\n"
-    with pytest.raises(SoftwareEnvironmentError, match="export AGENTC_IMAGES="):
-        ensure_environment(layout, sha256(missing), missing)
+    with pytest.raises(SoftwareError, match="export AGENTC_IMAGES="):
+        ensure_software(layout, sha256(missing), missing)
 
 
 def test_a_job_runs_in_the_image_with_its_server(plan: TinyPlan, engine: Path) -> None:
     """The store and the code are bound, the program and the server start in the image, and what
     they imported is told."""
     plan.software("image", PULLED)
-    plan.job("made", "checkpoint.py", kind="model", produces="Checkpoint", environment="image")
-    lease = plan.lease(environment="image")
-    plan.job("rows", inputs={"model": ["made"]}, leases=[lease], environment="image")
+    plan.job("made", "checkpoint.py", kind="model", produces="Checkpoint", software="image")
+    lease = plan.lease(software="image")
+    plan.job("rows", inputs={"model": ["made"]}, leases=[lease], software="image")
     for name in ("made", "rows"):
         done = plan.run(name)
         assert done.returncode == 0, done.stderr
@@ -107,15 +107,15 @@ def test_a_job_runs_in_the_image_with_its_server(plan: TinyPlan, engine: Path) -
         assert str(plan.store.resolve()) in binds
         assert any(bind.endswith("/agentc") for bind in binds)
         assert words[words.index("python3") - 1].endswith("/image.sif")
-    told = plan.manifest("rows")["environment"]
+    told = plan.manifest("rows")["software"]
     assert told["python"] == sys.version.split()[0]
     assert "imported" in told
 
 
 def test_an_image_that_cannot_be_had_is_explained(layout: StoreLayout, engine: Path) -> None:
     lock = f"# agentc: container docker://ghcr.io/acme/missing@{DIGEST}\n"
-    with pytest.raises(SoftwareEnvironmentError, match="manifest unknown"):
-        ensure_environment(layout, sha256(lock), lock)
+    with pytest.raises(SoftwareError, match="manifest unknown"):
+        ensure_software(layout, sha256(lock), lock)
 
 
 def test_without_an_engine_the_message_says_how_to_get_one(
@@ -123,8 +123,8 @@ def test_without_an_engine_the_message_says_how_to_get_one(
 ) -> None:
     if shutil.which("apptainer") or shutil.which("singularity"):
         monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SoftwareEnvironmentError) as caught:
-        ensure_environment(layout, sha256(PULLED), PULLED)
+    with pytest.raises(SoftwareError) as caught:
+        ensure_software(layout, sha256(PULLED), PULLED)
     assert "neither apptainer nor singularity" in str(caught.value)
     assert "module load apptainer" in str(caught.value)
     with pytest.raises(ContainerError):

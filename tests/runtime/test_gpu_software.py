@@ -21,7 +21,7 @@ from agentc.runtime.software.host_requirements import (
     cuda_of_lock,
     driver_fault,
     driver_version,
-    environment_cuda,
+    software_cuda,
 )
 from agentc.runtime.unit_devices import UnitDevices
 
@@ -52,7 +52,7 @@ def test_the_locks_of_trainings_name_their_cuda(name: str) -> None:
 def test_drivers_that_are_too_old(
     lock: str, torch: str, driver: str | None, needed: str | None
 ) -> None:
-    fault = driver_fault(environment_cuda(lock, {"torch": torch} if torch else {}), driver, {})
+    fault = driver_fault(software_cuda(lock, {"torch": torch} if torch else {}), driver, {})
     if needed is None:
         assert fault is None
     else:
@@ -72,7 +72,7 @@ def test_a_compatibility_package_replaces_the_driver(tmp_path: Path) -> None:
 def test_a_build_for_cpus_is_named() -> None:
     assert "build for CPUs" in str(cpu_build({"torch": "2.13.0+cpu"}))
     assert cpu_build({"torch": "2.13.0"}) is cpu_build({}) is None
-    assert environment_cuda(CUDA_13, {"torch": "2.13.0+cpu"}) is None
+    assert software_cuda(CUDA_13, {"torch": "2.13.0+cpu"}) is None
 
 
 @pytest.mark.parametrize(
@@ -158,13 +158,13 @@ def test_a_job_ends_before_its_software_is_built_for_a_driver_that_is_too_old(
         "AGENTC_DEVICE_LOCKS": str(tmp_path / "locks"),
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
     }
-    plan.job("sft", environment="cuda", rows=1, say="on a GPU")
-    plan.job("pair", environment="cuda", rows=1, say="on a CPU")
+    plan.job("sft", software="cuda", rows=1, say="on a GPU")
+    plan.job("pair", software="cuda", rows=1, say="on a CPU")
     done = plan.run("sft", asked="gpu=1", **environ)
     assert done.returncode == 1, done.stderr
     for word in ("CUDA 13.0 needs", "driver 580", "535.129.03"):
         assert word in done.stderr
-    assert not list((plan.store / "environments").glob("*/complete.json"))
+    assert not list((plan.store / "software").glob("*/complete.json"))
     done = plan.run("pair", **environ)
     assert done.returncode == 0, done.stderr
 

@@ -18,8 +18,8 @@ from wheels import addressed
 from agentc.program.import_report import read_reports
 from agentc.runtime.machine import hardware
 from agentc.runtime.machine.hardware import MachineProbe, read_gpus
-from agentc.runtime.software.environment import code_directory
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.job_software import code_directory
 from agentc.runtime.store.layout import StoreLayout
 
 TOOL = ["python", "-c", "import subprocess as s; s.run(['python', '-c', 'import tinything'])"]
@@ -101,12 +101,12 @@ def test_the_manifest_tells_program_server_and_machine(plan: TinyPlan) -> None:
         assert done.returncode == 0, done.stderr
     manifest = plan.manifest("rows")
     python = platform.python_version()
-    assert manifest["environment"]["python"] == python
+    assert manifest["software"]["python"] == python
     # The environment is empty, so the program can have imported nothing from it.
-    assert manifest["environment"]["imported"] == {}
+    assert manifest["software"]["imported"] == {}
     assert manifest["agentc"]
     (lease,) = manifest["leases"]
-    assert (lease["lock"], lease["python"]) == (manifest["environment"]["lock"], python)
+    assert (lease["lock"], lease["python"]) == (manifest["software"]["lock"], python)
     hardware = manifest["hardware"]
     assert 1 <= hardware["cpus"] <= hardware["cores"]
     assert hardware["memory_mb"] > 0
@@ -173,10 +173,10 @@ def test_a_command_line_that_a_program_starts_by_name_reports_too(
     """As trainers are run: the job program starts `python` from PATH on a module that knows
     nothing of agentc, which spawns a worker in turn."""
     plan.software("trainer", f"{addressed('tinything', tiny_wheel)}\n")
-    plan.job("rows", environment="trainer", run=TOOL)
+    plan.job("rows", software="trainer", run=TOOL)
     done = plan.run("rows")
     assert done.returncode == 0, done.stderr
-    told = plan.manifest("rows")["environment"]
+    told = plan.manifest("rows")["software"]
     assert told["imported"] == {"tinything": "1.2"}
     assert told["python"] == platform.python_version()
 
@@ -191,10 +191,10 @@ def test_a_program_of_another_python_runs_and_reports(
         pytest.skip(f"this machine has no Python 3.{minor}")
     lock = f"# agentc: python 3.{minor}\n{addressed('tinything', tiny_wheel)}\n"
     plan.software("old", lock)
-    plan.job("rows", environment="old", run=TOOL)
+    plan.job("rows", software="old", run=TOOL)
     done = plan.run("rows")
     assert done.returncode == 0, done.stderr
-    told = plan.manifest("rows")["environment"]
+    told = plan.manifest("rows")["software"]
     assert told["imported"] == {"tinything": "1.2"}
     assert told["python"].startswith(f"3.{minor}.")
 

@@ -194,7 +194,7 @@ def test_missing_secret_is_named_before_anything_starts(plan: TinyPlan) -> None:
 def test_secret_that_no_header_can_hold_is_refused_unseen(plan: TinyPlan) -> None:
     """HTTP clients refuse it, too: late, and with the value in their words."""
     lease = plan.lease(
-        port="none", url="http://127.0.0.1:9/v1", environment=None, program=[], probe="",
+        port="none", url="http://127.0.0.1:9/v1", software=None, program=[], probe="",
         input=None, secrets={"AGENTC_REMOTE_TOKEN": "MY_KEY"},
     )  # fmt: skip
     plan.job("act", leases=[lease], rows=1)
@@ -261,18 +261,16 @@ def test_unknown_job_and_wrong_command_line(plan: TinyPlan) -> None:
 
 def test_wrong_content_of_the_lock_file_is_refused(plan: TinyPlan) -> None:
     plan.job("collect")
-    (plan.folder / "environments" / "empty.txt").write_text("# another lock\n")
-    done = plan.run("collect", AGENTC_ENVIRONMENTS=str(plan.store / "environments"))
+    (plan.folder / "software" / "empty.txt").write_text("# another lock\n")
+    done = plan.run("collect", AGENTC_SOFTWARE=str(plan.store / "software"))
     assert done.returncode == 1
     assert "compile the spec again" in done.stderr
 
 
 def test_module_that_is_missing_names_the_command_that_looks(plan: TinyPlan) -> None:
-    """Somebody changed the software environment after it was built."""
+    """Somebody changed the software stack after it was built."""
     plan.job("rows", run=[sys.executable, "-c", "import torch_that_is_gone"])
     done = plan.run("rows")
     assert done.returncode == 1
-    assert "the module torch_that_is_gone is missing in its software environment `empty`" in (
-        done.stderr
-    )
-    assert "`agentc env verify empty --imports`" in done.stderr
+    assert "the module torch_that_is_gone is missing in its software stack `empty`" in (done.stderr)
+    assert "`agentc software verify empty --imports`" in done.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_plan import PROGRAMS, TinyPlan
 
-from agentc.runtime.software.environment import SoftwareEnvironmentError, job_variables
+from agentc.runtime.software.job_software import SoftwareError, job_variables
 
 SITE = {"FI_PROVIDER": "efa", "UCX_TLS": "rc", "TORCH_NCCL_BLOCKING_WAIT": "1", "OMPI_MCA_btl": "t"}
 COMPILERS = {"CC": "/opt/gcc/bin/gcc", "CPATH": "/opt/python/include"}
@@ -113,7 +113,7 @@ def test_a_wrong_word_ends_other_programs_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENTC_JOB_VARIABLES", "A B")
-    with pytest.raises(SoftwareEnvironmentError, match="`A B` is neither"):
+    with pytest.raises(SoftwareError, match="`A B` is neither"):
         job_variables(tmp_path, 1, False, {})
 
 
@@ -127,7 +127,7 @@ def test_folders_that_the_user_binds_reach_the_container(
     script.write_text(f"#!{sys.executable}\n" + (PROGRAMS / "apptainer").read_text())
     script.chmod(0o755)
     plan.software("image", f"# agentc: container docker://x.org/y/z@sha256:{'ab' * 32}\n")
-    plan.job("act", environment="image", rows=1, echo=[name])
+    plan.job("act", software="image", rows=1, echo=[name])
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     done = plan.run("act", PATH=path, **{name: "/scratch,/data:/mnt"})
     assert done.returncode == 0, done.stderr

@@ -327,7 +327,7 @@ def test_remote_endpoint_gets_its_secret_by_variable(plan: TinyPlan, tmp_path: P
         lease = plan.lease(
             port="none",
             url=f"http://127.0.0.1:{address['port']}/v1",
-            environment=None,
+            software=None,
             program=[],
             probe="",
             input=None,

@@ -38,7 +38,7 @@ def test_wrapper_costs_less_than_a_tenth_of_a_second(
     )
     plan.job("trivial", produces="Other")["program"] = [str(script)]
     assert plan.run("trivial").returncode == 0
-    python = min(Path(os.environ["AGENTC_ENVIRONMENTS"]).glob("*/bin/python"))
+    python = min(Path(os.environ["AGENTC_SOFTWARE"]).glob("*/bin/python"))
     raw_job = tmp_path / "job.json"
     raw_job.write_text(json.dumps({"out": str(tmp_path)}))
 

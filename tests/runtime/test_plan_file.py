@@ -35,7 +35,7 @@ def test_session_and_lock_of_a_large_plan(large: TinyPlan) -> None:
     session = file.session("stage.7 server")
     assert [job["id"] for job in file.session_jobs(session)] == ["stage.7", "stage.8"]
     digest, text = file.lock("empty")
-    assert digest == large.document()["environments"]["empty"]["lock"]
+    assert digest == large.document()["software"]["empty"]["lock"]
     assert text.startswith("# an environment")
 
 

@@ -159,7 +159,7 @@ def test_a_job_that_got_less_does_not_start(tmp_path: Path) -> None:
     tiny = TinyPlan(tmp_path)
     tiny.job("rows")
     tiny.write()
-    environ = {**os.environ, **STEP, "AGENTC_ENVIRONMENTS": str(tmp_path / "environments")}
+    environ = {**os.environ, **STEP, "AGENTC_SOFTWARE": str(tmp_path / "software")}
     environ["SLURM_JOB_END_TIME"] = str(int(time.time()) + 3600)
     words = [sys.executable, "-m", "agentc.runtime.job", "--plan", str(tiny.path)]
     words += ["--store", str(tiny.store), "--job", "rows", "--asked", "gpu=4,mem_mb=500"]
@@ -185,7 +185,7 @@ def test_a_clock_that_is_wrong_is_told_to_the_run(tmp_path: Path) -> None:
     tiny.job("rows", exit=1)
     tiny.write()
     began = int(time.time()) - 1200
-    environ = {**os.environ, **STEP, "AGENTC_ENVIRONMENTS": str(tmp_path / "environments")}
+    environ = {**os.environ, **STEP, "AGENTC_SOFTWARE": str(tmp_path / "software")}
     environ |= {"SLURM_JOB_START_TIME": str(began), "SLURM_JOB_END_TIME": str(began + 7200)}
     words = [sys.executable, "-m", "agentc.runtime.job", "--plan", str(tiny.path)]
     words += ["--store", str(tiny.store), "--job", "rows", "--asked", "runtime=120"]

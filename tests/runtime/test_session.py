@@ -228,7 +228,7 @@ def test_each_remote_endpoint_has_its_own_key(plan: TinyPlan, tmp_path: Path) ->
     leases = [
         plan.lease(
             role, port="none", url=f"https://{role}.invalid/v1", probe="", identity_check="none",
-            program=[], environment=None, input=None,
+            program=[], software=None, input=None,
             secrets={"AGENTC_REMOTE_TOKEN": role.upper() + "_KEY"},
         )
         for role in ("policy", "judge")

@@ -16,7 +16,7 @@ from agentc.searching.study import SearchTrial, Study
 
 @dataclass
 class Trials:
-    """A study in memory: Optuna has a software environment of its own."""
+    """A study in memory: Optuna has a software stack of its own."""
 
     trials: list[SearchTrial] = field(default_factory=list)
 

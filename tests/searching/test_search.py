@@ -1,6 +1,6 @@
 """`search:` in a spec, and `agentc search` with the real Optuna: what is understood, what is
 refused, that no plan knows of it, and that a search which was killed goes on as if it had not been.
-`make environments-long` builds what the last needs."""
+`make software-long` builds what the last needs."""
 
 from __future__ import annotations
 
@@ -233,9 +233,9 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
 
 
 def _need_optuna(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", built)
+    built = os.environ.get("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", built)
     searcher = installed_searcher("optuna")
     assert searcher is not None
     if not needed_by_searcher(searcher).ready(StoreLayout(folder)):
-        pytest.skip("the software environment optuna is not built: `make environments-long`")
+        pytest.skip("the software stack optuna is not built: `make software-long`")

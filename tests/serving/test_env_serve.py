@@ -74,17 +74,17 @@ class Serving:
 
 @pytest.fixture
 def serve(tmp_path: Path, repository: Path) -> Iterator[Callable[..., Serving]]:
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software"))
     built = lock_digest(LIGHT.text)[:16]
     if not (folder / built / "complete.json").exists():
-        pytest.skip("the software environment `light` is not built: `make environments`")
+        pytest.skip("the software stack `light` is not built: `make software`")
     started: list[subprocess.Popen[str]] = []
 
     def start(*words: str, **variables: str) -> Serving:
         process = subprocess.Popen(
             [AGENTC, "serve", *words],
             stdout=subprocess.PIPE, text=True, cwd=tmp_path,
-            env={**os.environ, "AGENTC_ENVIRONMENTS": str(folder), **variables},
+            env={**os.environ, "AGENTC_SOFTWARE": str(folder), **variables},
         )  # fmt: skip
         started.append(process)
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""A tiny plan and an empty software environment: see tests/support/tiny_plan_fixtures.py."""
+"""A tiny plan and an empty software stack: see tests/support/tiny_plan_fixtures.py."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.support.patience import NEVER_S, PATIENCE_S, wait_for
 from tiny_plan import TinyPlan
 
 IMPOSSIBLE = why_impossible()
-ENVIRONMENTS = os.environ.get("AGENTC_ENVIRONMENTS")
+ENVIRONMENTS = os.environ.get("AGENTC_SOFTWARE")
 DELAY_S = 3.0
 
 pytestmark = [

@@ -68,7 +68,7 @@ def variables(plan: TinyPlan) -> dict[str, str]:
         "PATH": os.defpath,
         "HOME": "/nonexistent",
         "PYTHONPATH": str(REPOSITORY / "compiler"),
-        "AGENTC_ENVIRONMENTS": str(plan.folder.parent / "environments"),
+        "AGENTC_SOFTWARE": str(plan.folder.parent / "software"),
     }
 
 
@@ -81,7 +81,7 @@ def run(plan: TinyPlan, user: int, job: str, **words: int) -> tuple[int, str]:
 def test_users_of_a_group_share_a_store(shared: TinyPlan) -> None:
     shared.job("first", rows=40, hold_after=5)
     shared.job("second", rows=1, inputs={"x": ["first"]}, kind="pair")
-    # The software environment is made by whoever comes first.
+    # The software stack is made by whoever comes first.
     shared.job("empty", rows=1)
     code, said = run(shared, 0, "empty")
     assert code == 0, said
@@ -153,12 +153,12 @@ def test_an_interpreter_that_a_user_may_not_execute_is_named(shared: TinyPlan) -
     home = shared.folder.parent / "home"
     home.mkdir(mode=0o700)
     (home / "python3").symlink_to(SYSTEM)
-    (python,) = (shared.folder.parent / "environments").glob("*/bin/python3")
+    (python,) = (shared.folder.parent / "software").glob("*/bin/python3")
     python.unlink()
     python.symlink_to(home / "python3")
     code, said = run(shared, ALICE, "second")
     assert code == 1
     assert "Traceback" not in said
     assert f"may not execute {home / 'python3'} ({home} is drwx------ root:" in said
-    assert "AGENTC_ENVIRONMENTS names the folder" in said
+    assert "AGENTC_SOFTWARE names the folder" in said
     assert python.readlink() == home / "python3", "root's environment was built again"

@@ -70,7 +70,7 @@ def plan(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[TinyPlan]:
     """An empty plan; when the test is over, none of its processes may be left."""
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path_factory.getbasetemp() / "empty"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path_factory.getbasetemp() / "empty"))
     tiny = TinyPlan(tmp_path)
     yield tiny
     for pid in drivers_of(tiny.store):  # of a test that failed

@@ -21,7 +21,7 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.store.objects import list_objects, verify_object
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm, pytest.mark.long]
-ENVIRONMENTS = os.environ.get("AGENTC_ENVIRONMENTS")
+ENVIRONMENTS = os.environ.get("AGENTC_SOFTWARE")
 DELAY_S = 3.0
 
 
@@ -94,7 +94,7 @@ def test_full_disk(
     profile: Path,
 ) -> None:
     """Store, plan and Snakemake's own files lie on the disk that fills up."""
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "environments"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "software"))
     plan = TinyPlan(small_disk)
     plan.job("first", rows=1)
     plan.job("second", rows=400, delay=0.02, inputs={"x": ["first"]}, kind="pair")

@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from agentc.backend_api import JobDraft, SoftwareEnvironment, StageBackend, StageView
+from agentc.backend_api import JobDraft, Software, StageBackend, StageView
 from agentc.kinds import kind_named
-from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.software.job_software import ensure_software
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.requirements import Needed
 from agentc_backends.results.report import backend as report_html
@@ -24,8 +24,8 @@ from wheels import addressed, write_wheel
 
 @pytest.fixture
 def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLayout:
-    """A store whose software environments lie inside of it."""
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    """A store whose software stacks lie inside of it."""
+    monkeypatch.delenv("AGENTC_SOFTWARE", raising=False)
     return StoreLayout(tmp_path / "store")
 
 
@@ -37,8 +37,8 @@ def _once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Needed, Path]:
     lock = f"{addressed('tinything', wheel)}\n"
     needed = Needed(name="tiny", lock=lock, users=("acme.sft",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("AGENTC_ENVIRONMENTS", raising=False)
-        directory, _ = ensure_environment(StoreLayout(folder / "store"), needed.sha256, lock)
+        patch.delenv("AGENTC_SOFTWARE", raising=False)
+        directory, _ = ensure_software(StoreLayout(folder / "store"), needed.sha256, lock)
     return needed, directory
 
 
@@ -80,7 +80,7 @@ def scratch_spec(
         kind="dataset",
         version=1,
         doc="A made-up one.",
-        software=SoftwareEnvironment(name="tiny", lock=tiny.lock),
+        software=Software(name="tiny", lock=tiny.lock),
         lower=lambda view, context: _lower(view, tiny, python_demand),
     )
     monkeypatch.setitem(sys.modules, "acme", module)
@@ -114,9 +114,7 @@ def _lower(view: StageView, tiny: Needed, demand: list[str]) -> tuple[JobDraft, 
             kind="dataset",
             backend="acme.dataset",
             version=1,
-            software=SoftwareEnvironment(
-                name="tiny", lock=tiny.lock, python=demand[0] if demand else None
-            ),
+            software=Software(name="tiny", lock=tiny.lock, python=demand[0] if demand else None),
             program=("-m", "acme"),
             view=view,
             config={field.name: view.get(field.name) for field in kind.fields},

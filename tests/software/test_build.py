@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from wheels import addressed, write_wheel
 
-from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
 from agentc.software.requirements import Needed
@@ -27,7 +27,7 @@ def test_those_that_are_missing_are_built_side_by_side(
     assert set(said) == {"n0", "n1"}
     for name in said:
         assert any(line.startswith("creating a Python") for line in said[name])
-        assert said[name][-1].startswith("environment ready")
+        assert said[name][-1].startswith("software ready")
     assert all(one.ready(layout) for one in more)
 
 
@@ -36,7 +36,7 @@ def test_one_that_fails_does_not_stop_another_and_is_explained(
     layout: StoreLayout, tiny: Needed
 ) -> None:
     bad = Needed(name="bad", lock=f"# agentc: python 3.15\na==1 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(SoftwareEnvironmentError, match=r"environment bad: it needs Python 3\.15"):
+    with pytest.raises(SoftwareError, match=r"software bad: it needs Python 3\.15"):
         build_all([bad, tiny], layout, lambda one, line: None)
     assert tiny.ready(layout)
 
@@ -46,7 +46,7 @@ def test_giving_up_ends_the_builders_and_leaves_nothing_usable(
     layout: StoreLayout, tiny: Needed
 ) -> None:
     stop = threading.Event()
-    with pytest.raises(SoftwareEnvironmentError, match="tiny"):
+    with pytest.raises(SoftwareError, match="tiny"):
         _stopped_at_the_first_line(tiny, layout, stop)
     assert not tiny.ready(layout)
     build_all([tiny], layout, lambda one, line: None)
@@ -56,4 +56,4 @@ def test_giving_up_ends_the_builders_and_leaves_nothing_usable(
 def _stopped_at_the_first_line(one: Needed, layout: StoreLayout, stop: threading.Event) -> None:
     build_all([one], layout, lambda _, line: stop.set(), stop=stop)
     if not one.ready(layout):
-        raise SoftwareEnvironmentError(f"{one.name} was given up")
+        raise SoftwareError(f"{one.name} was given up")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from wheels import addressed, pinned, write_sdist, write_wheel
 
-from agentc.runtime.software.environment import (
-    SoftwareEnvironmentError,
-    ensure_environment,
+from agentc.runtime.software.installer import find_uv
+from agentc.runtime.software.job_software import (
+    SoftwareError,
+    ensure_software,
     resolve_secrets,
 )
-from agentc.runtime.software.installer import find_uv
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
 from agentc.software.requirements import Needed
@@ -60,7 +60,7 @@ def test_a_setup_script_sees_what_it_needs_and_no_secret(
     one = Needed(name="dumps", lock=f"{addressed('dumper', sdist)}\n", users=())
     if way == "wrapper":
         resolve_secrets({"TOKEN": "CUDA_DECLARED"})
-        ensure_environment(layout, one.sha256, one.lock)
+        ensure_software(layout, one.sha256, one.lock)
     else:
         build_all([one], layout, lambda *_: None, withheld=["CUDA_DECLARED"])
     found = json.loads(seen.read_text())
@@ -89,18 +89,18 @@ def test_what_the_lock_does_not_name_is_never_installed(
     said: list[str] = []
     lock = addressed("one", wheels["one"]) + "\n"
     needed = Needed(name="bare", lock=lock, users=())
-    _, record = ensure_environment(layout, needed.sha256, lock, said.append)
+    _, record = ensure_software(layout, needed.sha256, lock, said.append)
     assert (record["versions"], record["complete"]) == ({"one": "1.0"}, False)
     assert said[-2] == "its packages ask for plainly, which the lock does not name"
     lock = addressed("one", wheels["one"]) + "  # by hand\n# agentc: if-asked\n"
     lock += pinned("plainly", "1.0", plainly) + "\n"
     needed = Needed(name="asked", lock=lock, users=())
-    _, record = ensure_environment(layout, needed.sha256, lock, said.append)
+    _, record = ensure_software(layout, needed.sha256, lock, said.append)
     assert (record["versions"], record["complete"]) == ({"one": "1.0", "plainly": "1.0"}, True)
     # A source is none of what may be asked for: building it would run its code.
     lock = f"{addressed('two', wheels['two'])}\n{addressed('three', wheels['three'])}\n"
     lock += f"# agentc: if-asked\n{pinned('unlisted', '1.0', sdist)}\n"
     needed = Needed(name="source", lock=lock, users=())
-    with pytest.raises(SoftwareEnvironmentError, match="unlisted"):
-        ensure_environment(layout, needed.sha256, lock, said.append)
+    with pytest.raises(SoftwareError, match="unlisted"):
+        ensure_software(layout, needed.sha256, lock, said.append)
     assert not touched.exists()

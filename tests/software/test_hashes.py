@@ -1,4 +1,4 @@
-"""Hashes in locks: pip and uv hold every file to them, and `agentc env hash` finds them."""
+"""Hashes in locks: pip and uv hold every file to them, and `agentc software hash` finds them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from wheels import addressed, pinned, write_sdist, write_wheel
 
 from agentc.cli import main
-from agentc.runtime.software.environment import (
-    SoftwareEnvironmentError,
-    ensure_environment,
+from agentc.runtime.software.installer import find_uv
+from agentc.runtime.software.job_software import (
+    SoftwareError,
+    ensure_software,
     read_complete,
 )
-from agentc.runtime.software.installer import find_uv
 from agentc.runtime.software.lock_text import lock_digest, read_lock_text
 from agentc.runtime.store.layout import StoreLayout
 
@@ -50,7 +50,7 @@ def locked(index: Path) -> str:
 def test_what_has_its_hash_is_installed(layout: StoreLayout, index: Path, installer: str) -> None:
     lock = locked(index) + pinned("otherthing", "3.0", next(index.glob("otherthing*"))) + "\n"
     said: list[str] = []
-    directory, known = ensure_environment(layout, lock_digest(lock), lock, said.append)
+    directory, known = ensure_software(layout, lock_digest(lock), lock, said.append)
     assert known["versions"] == {"otherthing": "3.0", "tinything": "1.2"}
     assert any(line.startswith("Resolved 2 packages") for line in said) == (installer == "uv")
     tiny = next(directory.glob("lib/python*/site-packages/tinything.py"))
@@ -63,12 +63,12 @@ def test_another_file_of_the_same_version_is_refused(
 ) -> None:
     lock = locked(index)
     write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # an untrusted\n"})
-    with pytest.raises(SoftwareEnvironmentError) as caught:
-        ensure_environment(layout, lock_digest(lock), lock)
+    with pytest.raises(SoftwareError) as caught:
+        ensure_software(layout, lock_digest(lock), lock)
     first, second = str(caught.value).splitlines()[:2]
     assert first == "tinything==1.2 is not the file that the lock names by its hash"
-    assert "agentc env hash LOCK --file FILE" in second
-    assert read_complete(layout.environment(lock_digest(lock))) is None
+    assert "agentc software hash LOCK --file FILE" in second
+    assert read_complete(layout.software_stack(lock_digest(lock))) is None
 
 
 def test_a_local_build_that_the_lock_allows_is_installed(
@@ -77,7 +77,7 @@ def test_a_local_build_that_the_lock_allows_is_installed(
     """As `torch 2.13.0+cpu` under the pin `torch==2.13.0`: uv looks for no hash of it by itself."""
     local = write_wheel(index, "tinything", "1.2+here", {"tinything.py": "VALUE = 43\n"})
     lock = pinned("tinything", "1.2", local) + "\n"
-    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    _, known = ensure_software(layout, lock_digest(lock), lock)
     assert known["versions"] == {"tinything": "1.2+here"}
 
 
@@ -86,9 +86,9 @@ def test_a_local_build_that_the_lock_does_not_name_is_refused(
 ) -> None:
     lock = locked(index)
     write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # an untrusted\n"})
-    with pytest.raises(SoftwareEnvironmentError, match="is not the file that the lock names"):
-        ensure_environment(layout, lock_digest(lock), lock)
-    assert not list(layout.environment(lock_digest(lock)).glob("lib/*/site-packages/tiny*"))
+    with pytest.raises(SoftwareError, match="is not the file that the lock names"):
+        ensure_software(layout, lock_digest(lock), lock)
+    assert not list(layout.software_stack(lock_digest(lock)).glob("lib/*/site-packages/tiny*"))
 
 
 def test_an_indexs_file_is_taken_where_a_local_build_is_not_the_locks(
@@ -105,7 +105,7 @@ def test_an_indexs_file_is_taken_where_a_local_build_is_not_the_locks(
     write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # an untrusted\n"})
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", f"file://{index}/simple")
-    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    _, known = ensure_software(layout, lock_digest(lock), lock)
     assert known["versions"] == {"tinything": "1.2"}
 
 
@@ -115,16 +115,16 @@ def test_an_altered_file_at_an_address_is_refused(
     wheel = next(index.glob("tinything*"))
     lock = addressed("tinything", wheel) + "\n"
     write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # an untrusted\n"})
-    with pytest.raises(SoftwareEnvironmentError, match="is not the file that the lock names"):
-        ensure_environment(layout, lock_digest(lock), lock)
+    with pytest.raises(SoftwareError, match="is not the file that the lock names"):
+        ensure_software(layout, lock_digest(lock), lock)
 
 
 def test_a_lock_without_hashes_builds_nothing(layout: StoreLayout, index: Path) -> None:
     lock = "tinything==1.2\n"
-    with pytest.raises(SoftwareEnvironmentError, match="no hash for tinything") as caught:
-        ensure_environment(layout, lock_digest(lock), lock)
-    assert "`agentc env hash LOCK` adds them" in str(caught.value)
-    assert not layout.environment(lock_digest(lock)).exists()
+    with pytest.raises(SoftwareError, match="no hash for tinything") as caught:
+        ensure_software(layout, lock_digest(lock), lock)
+    assert "`agentc software hash LOCK` adds them" in str(caught.value)
+    assert not layout.software_stack(lock_digest(lock)).exists()
 
 
 def test_what_is_let_through_stands_beside_what_is_verified(
@@ -134,7 +134,7 @@ def test_what_is_let_through_stands_beside_what_is_verified(
     shutil.unpack_archive(next(index.glob("otherthing*")), folder)
     lock = "# agentc: unverified otherthing\n" + locked(index)
     lock += f"otherthing @ file://{folder}/otherthing-3.0\n"
-    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    _, known = ensure_software(layout, lock_digest(lock), lock)
     assert known["versions"] == {"otherthing": "3.0", "tinything": "1.2"}
 
 
@@ -150,10 +150,10 @@ def test_the_command_adds_hashes_and_nothing_else(
         f"otherthing==3.0 ; python_version >= '3'\nown @ file://{wheel}\n"
     )
     lock.write_text(plain)
-    assert main(["env", "hash", "--check", str(lock)]) == 1
+    assert main(["software", "hash", "--check", str(lock)]) == 1
     assert "no hash for tinything, otherthing, own" in capsys.readouterr().out
     assert lock.read_text() == plain
-    assert main(["env", "hash", str(lock)]) == 0, capsys.readouterr().err
+    assert main(["software", "hash", str(lock)]) == 0, capsys.readouterr().err
     assert capsys.readouterr().out == f"{lock}: 3 hashes added\n"
     hashed = lock.read_text()
     assert read_lock_text(hashed).unhashed == ()
@@ -161,8 +161,8 @@ def test_the_command_adds_hashes_and_nothing_else(
         line + " \\" if ("thing" in line and "==" in line) or " @ " in line else line
         for line in plain.splitlines()
     ]
-    assert main(["env", "hash", "--check", str(lock)]) == 0
-    assert main(["env", "hash", str(lock)]) == 0
+    assert main(["software", "hash", "--check", str(lock)]) == 0
+    assert main(["software", "hash", str(lock)]) == 0
     assert lock.read_text() == hashed
 
 
@@ -175,7 +175,7 @@ def test_a_build_of_ones_own_is_added_by_file(
     own = tmp_path / "own"
     own.mkdir()
     write_wheel(own, "tinything", "1.2+cpu", {"tinything.py": "VALUE = 43\n"})
-    words = ["env", "hash", str(lock), "--file", str(next(own.iterdir()))]
+    words = ["software", "hash", str(lock), "--file", str(next(own.iterdir()))]
     assert main(words) == 0, capsys.readouterr().err
     assert lock.read_text().count("--hash=") == 2
     write_wheel(own, "stranger", "1.2", {})
@@ -188,7 +188,7 @@ def test_what_can_have_no_hash_is_said_with_the_way_out(
 ) -> None:
     lock = tmp_path / "own.txt"
     lock.write_text(f"own @ file://{tmp_path}\n")
-    assert main(["env", "hash", str(lock)]) == 1
+    assert main(["software", "hash", str(lock)]) == 1
     assert "# agentc: unverified own" in capsys.readouterr().err
     lock.write_text(f"# agentc: unverified own\nown @ file://{tmp_path}\n")
-    assert main(["env", "hash", str(lock)]) == 0
+    assert main(["software", "hash", str(lock)]) == 0

@@ -1,4 +1,4 @@
-"""An experiment whose software environment is of another Python than agentc's, from lock to report:
+"""An experiment whose software stack is of another Python than agentc's, from lock to report:
 the environment is installed from the package index."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_jobs_and_servers_run_in_the_python_that_the_lock_demands(
         wanted = find_interpreter(demand).release
     except InterpreterMissingError:
         pytest.skip("this machine has one Python only")
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS", raising=False)
+    monkeypatch.delenv("AGENTC_SOFTWARE", raising=False)
     (tmp_path / "light.txt").write_text(f"# agentc: python {demand}\n{LIGHT.lock}")
     (tmp_path / "spec.yaml").write_text(SPEC)
     done = subprocess.run(
@@ -52,4 +52,4 @@ def test_jobs_and_servers_run_in_the_python_that_the_lock_demands(
     (lease,) = manifests["expert"]["leases"]
     assert lease["python"] == wanted
     assert "uvicorn" in lease["imported"]
-    assert "httpx2" in manifests["expert"]["environment"]["imported"]
+    assert "httpx2" in manifests["expert"]["software"]["imported"]

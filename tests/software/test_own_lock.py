@@ -37,7 +37,7 @@ def test_the_specs_lock_replaces_the_backends_and_enters_every_key(folder: Path)
     before, after = compiled(folder).plan, compiled(folder, "software: {light: own.txt}\n").plan
     assert before is not None
     assert after is not None
-    assert after.environments["light"].lock == (folder / "own.txt").read_text()
+    assert after.software["light"].lock == (folder / "own.txt").read_text()
     assert not {job.key for job in before.jobs} & {job.key for job in after.jobs}
     (folder / "own.txt").write_text(f"httpx2==2.16.1 {HASH}\n")
     again = compiled(folder, "software: {light: own.txt}\n").plan
@@ -54,7 +54,7 @@ def test_a_lock_of_more_than_1_mb_is_refused(folder: Path, extra: int, code: str
     found = compiled(folder, "software: {light: own.txt}\n")
     if code is None:
         assert found.plan is not None
-        assert found.plan.environments["light"].lock == lock
+        assert found.plan.software["light"].lock == lock
     else:
         assert [each.code for each in found.diagnostics] == [code]
         assert "own.txt cannot be read: it is larger than 1 MB" in found.diagnostics[0].message
@@ -104,7 +104,7 @@ def test_what_to_write_where_a_machine_has_the_software(
     assert words in found.message
     said = " ".join((*found.notes, str(found.fix)))
     assert "installed already (conda, `module load`, a virtual environment) cannot be used" in said
-    assert "agentc env hash" in said
+    assert "agentc software hash" in said
     assert "--allow-path" not in said, "it would end in another error"
     if code == "AGC675":
         assert "PyPI has no torch==2.11.0+cu130" in said

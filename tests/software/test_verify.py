@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from wheels import addressed, write_wheel
 
-from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.software.job_software import ensure_software
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.inventory import Installed, list_installed
 from agentc.software.requirements import Needed
-from agentc.software.verify import verify_environment
+from agentc.software.verify import verify_software
 
 
 def only(layout: StoreLayout) -> Installed:
@@ -22,15 +22,15 @@ def only(layout: StoreLayout) -> Installed:
 
 
 def test_an_environment_as_it_was_built_is_whole(layout: StoreLayout, built: Path) -> None:
-    assert verify_environment(only(layout), imports=True) == ()
+    assert verify_software(only(layout), imports=True) == ()
 
 
 def test_a_changed_and_a_missing_file_are_named(layout: StoreLayout, built: Path) -> None:
     (module,) = built.glob("lib/python3*/site-packages/tinything.py")
     module.write_text("VALUE = 43\n")
-    assert verify_environment(only(layout)) == ("tinything: tinything.py was changed",)
+    assert verify_software(only(layout)) == ("tinything: tinything.py was changed",)
     module.unlink()
-    assert verify_environment(only(layout)) == ("tinything: tinything.py is missing",)
+    assert verify_software(only(layout)) == ("tinything: tinything.py is missing",)
 
 
 @pytest.mark.slow
@@ -38,10 +38,10 @@ def test_compiled_files_may_be_written_anew(layout: StoreLayout, tmp_path: Path)
     files = {"odd.py": "", "__pycache__/odd.cpython-311.pyc": "compiled elsewhere"}
     wheel = write_wheel(tmp_path, "odd", "1", files)
     one = Needed(name="odd", lock=f"{addressed('odd', wheel)}\n")
-    directory, _ = ensure_environment(layout, one.sha256, one.lock)
+    directory, _ = ensure_software(layout, one.sha256, one.lock)
     (compiled,) = directory.glob("lib/python3*/site-packages/__pycache__/odd.cpython-311.pyc")
     compiled.write_text("compiled here")
-    assert verify_environment(only(layout)) == ()
+    assert verify_software(only(layout)) == ()
 
 
 @pytest.mark.slow
@@ -52,7 +52,7 @@ def test_packages_added_and_removed_behind_its_back_are_named(
     pip = [sys.executable, "-m", "pip", "--python", str(built / "bin/python"), "--quiet"]
     subprocess.run([*pip, "install", "--no-index", str(wheel)], check=True)
     subprocess.run([*pip, "uninstall", "--yes", "tinything"], check=True)
-    assert set(verify_environment(only(layout))) == {
+    assert set(verify_software(only(layout))) == {
         "sneaked 9 was added after it was built",
         "tinything 1.2 was installed and is gone",
         "tinything is pinned by the lock and is not installed",
@@ -64,7 +64,7 @@ def test_an_interpreter_that_is_gone(layout: StoreLayout, built: Path) -> None:
     python.unlink()
     python.symlink_to("/nowhere/python3")
     assert only(layout).state == "no interpreter"
-    (problem,) = verify_environment(only(layout))
+    (problem,) = verify_software(only(layout))
     assert problem.startswith("its interpreter cannot be started")
 
 
@@ -72,15 +72,15 @@ def test_an_interpreter_that_is_gone(layout: StoreLayout, built: Path) -> None:
 def test_a_package_that_cannot_be_imported(layout: StoreLayout, tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path, "broken", "1", {"broken.py": "import nothing_such\n"})
     one = Needed(name="broken", lock=f"{addressed('broken', wheel)}\n")
-    ensure_environment(layout, one.sha256, one.lock)
-    assert verify_environment(only(layout)) == ()
-    (problem,) = verify_environment(only(layout), imports=True)
+    ensure_software(layout, one.sha256, one.lock)
+    assert verify_software(only(layout)) == ()
+    (problem,) = verify_software(only(layout), imports=True)
     assert problem.startswith("broken: `import broken` fails: ModuleNotFoundError")
 
 
 def test_a_half_built_one_says_so(layout: StoreLayout) -> None:
-    (layout.environments / ("0" * 16)).mkdir(parents=True)
-    assert verify_environment(only(layout)) == ("it is half-built",)
+    (layout.software / ("0" * 16)).mkdir(parents=True)
+    assert verify_software(only(layout)) == ("it is half-built",)
 
 
 @pytest.mark.parametrize("name", ["tiny", "digest"])

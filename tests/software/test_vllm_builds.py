@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import agentc.diagnostics
-from agentc.backend_api import SoftwareEnvironment, load_backends
+from agentc.backend_api import Software, load_backends
 from agentc.compilation import Compilation, compile_spec
 from agentc.plan.job import Plan
 from agentc.runtime.software.lock_text import read_lock_text
@@ -50,7 +50,7 @@ def servers(plan: Plan | None) -> dict[str, str | None]:
     """The software of each stage's model server."""
     assert plan is not None
     return {
-        job.stage: lease.environment
+        job.stage: lease.software
         for job in plan.jobs
         for lease in job.leases
         if lease.draft.role == "policy"
@@ -61,12 +61,12 @@ def test_placement_chooses_the_build(tmp_path: Path) -> None:
     plan = compiled(tmp_path).plan
     assert servers(plan) == {"here": "vllm", "there": "vllm-cuda"}
     assert plan is not None
-    assert plan.environments["vllm"].lock == VLLM.lock
-    assert plan.environments["vllm-cuda"].lock == VLLM_CUDA.lock
+    assert plan.software["vllm"].lock == VLLM.lock
+    assert plan.software["vllm-cuda"].lock == VLLM_CUDA.lock
     on_cpus = compiled(tmp_path, gpus=0).plan
     assert servers(on_cpus) == {"here": "vllm", "there": "vllm"}
     assert on_cpus is not None
-    assert "vllm-cuda" not in on_cpus.environments
+    assert "vllm-cuda" not in on_cpus.software
 
 
 def test_a_shared_server_goes_by_its_own_placement(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_both_locks_hold_what_agentcs_programs_in_them_import() -> None:
         assert imported - {"vllm"} <= {*versions(software)}
 
 
-def versions(software: SoftwareEnvironment) -> dict[str, str]:
+def versions(software: Software) -> dict[str, str]:
     """Version by distribution, without the part that says which build it is."""
     pins = read_lock_text(software.lock).pins()
     return {name: line.partition("==")[2].partition("+")[0] for name, line in pins.items()}

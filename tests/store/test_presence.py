@@ -117,10 +117,10 @@ def test_plan_of_ten_thousand_jobs_over_a_filled_store(tmp_path: Path) -> None:
     made = names(JOBS)
     jobs = [
         {"id": str(number), "stage": str(number), "kind": name[:-33], "key": name[-32:],
-         "inputs": {"x": made[max(0, number - 1) : number]}, "leases": [], "environment": "e"}
+         "inputs": {"x": made[max(0, number - 1) : number]}, "leases": [], "software": "e"}
         for number, name in enumerate(made)
     ]  # fmt: skip
-    document = {"jobs": jobs, "targets": [made[-1]], "sessions": [], "environments": {}}
+    document = {"jobs": jobs, "targets": [made[-1]], "sessions": [], "software": {}}
     (tmp_path / "plan.json").write_text(json.dumps(document))
     first = calls(layout, tmp_path / "first.log")
     assert first < 1.2 * JOBS

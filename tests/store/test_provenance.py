@@ -62,7 +62,7 @@ def test_json_holds_manifests_children_first(
     assert base["seeds"] == {"seed": 7}
     assert rows["inputs"] == {"model": [made.object("base")]}
     assert rows["files"] == made.manifest("rows")["files"]
-    assert rows["environment"]["imported"] == {}
+    assert rows["software"]["imported"] == {}
     assert document["missing"] == []
 
 
@@ -77,8 +77,8 @@ def test_manifests_of_the_first_release_are_read(
 ) -> None:
     path = made.store / "objects" / made.object("base") / "artifact.json"
     manifest = json.loads(path.read_text())
-    del manifest["agentc"], manifest["environment"]["imported"], manifest["hardware"]["cores"]
-    manifest["environment"]["versions"] = {"torch": "2.13.0"}
+    del manifest["agentc"], manifest["software"]["imported"], manifest["hardware"]["cores"]
+    manifest["software"]["versions"] = {"torch": "2.13.0"}
     path.write_text(json.dumps(manifest))
     assert provenance(made, "base") == 0
     text = capsys.readouterr().out

@@ -250,16 +250,16 @@ def test_gc_stops_at_a_plan_it_cannot_read(
 def test_unused_software_environments_go_when_asked(
     plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS")
+    monkeypatch.delenv("AGENTC_SOFTWARE")
     plan.job("act")
     assert plan.run("act").returncode == 0
     remember(plan, "tiny", "act")
     layout = StoreLayout(plan.store)
-    assert not find_garbage(layout, environments=True).environments
-    old = plan.store / "environments" / ("a" * 16)
+    assert not find_garbage(layout, software=True).software
+    old = plan.store / "software" / ("a" * 16)
     old.mkdir()
-    assert set(find_garbage(layout, environments=True).environments) == {"a" * 16}
-    assert not find_garbage(layout).environments
+    assert set(find_garbage(layout, software=True).software) == {"a" * 16}
+    assert not find_garbage(layout).software
 
 
 def test_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

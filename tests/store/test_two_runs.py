@@ -96,7 +96,7 @@ class Round:
         made = [job for job in compiled.plan.jobs if job.draft.kind in ("dataset", "mix")]
         wanted = frozenset(job.object for job in made)
         agentc = str(Path(sys.executable).with_name("agentc"))
-        # The report would need a software environment with packages.
+        # The report would need a software stack with packages.
         words = ["run", str(spec), "--until", "c", "--store", str(self.store), "--plain", "-j", "2"]
         self.sides.append(Side([agentc, *words], wanted))
 

@@ -87,7 +87,7 @@ def plan(tmp_path: Path) -> TinyPlan:
 
 @pytest.fixture(autouse=True)
 def _own_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "environments"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "software"))
 
 
 def add(plan: TinyPlan, name: str, **config: object) -> None:

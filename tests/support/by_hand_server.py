@@ -19,9 +19,9 @@ _ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def served(folder: Path, software: Any, module: str, key: str, *words: str) -> Iterator[str]:
-    """The address of a server program under a software environment that is built."""
+    """The address of a server program under a software stack that is built."""
     ready = folder / f"{module.split('.')[-2]}.json"
-    environments = Path(os.environ.get("AGENTC_ENVIRONMENTS", _ROOT / ".agentc/environments"))
+    environments = Path(os.environ.get("AGENTC_SOFTWARE", _ROOT / ".agentc/software"))
     python = environments / lock_digest(software.text)[:16] / "bin" / "python"
     argv = [str(python), "-m", module, "--host", "127.0.0.1", "--port", "0"]
     variables = {

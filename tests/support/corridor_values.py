@@ -1,7 +1,7 @@
 """Exact values of the corridor: of a policy, of expectiles over data, and of the best policy.
 
 Pure functions of tables of four rows (`rules.ROOMS`) and three columns (`rules.ACTIONS`) or, of the
-corridor with a gamble, four, in plain Python, for the light software environment has no numpy. The
+corridor with a gamble, four, in plain Python, for the light software stack has no numpy. The
 world is ours: ArCHer (Zhou et al., ICML 2024), whose critics are checked against these values, has
 none like it.
 """

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageView
+from agentc.backend_api import JobDraft, LeaseDraft, Software, StageView
 from agentc.plan.job import Job, JobBody, Lease
 
-SOFTWARE = SoftwareEnvironment(name="empty", lock="")
+SOFTWARE = Software(name="empty", lock="")
 T = TypeVar("T", Job, Lease)
 
 

@@ -81,9 +81,9 @@ class Node:
 def fuse_python(folder: Path) -> Path:
     """A Python that has what `late_mount.py` imports, from the lock beside it."""
     found = subprocess.run(
-        [sys.executable, "-m", "agentc.runtime.build_environment", str(LOCK), "--print-python"],
+        [sys.executable, "-m", "agentc.runtime.build_software", str(LOCK), "--print-python"],
         capture_output=True, text=True, check=False,
-        env={**os.environ, "AGENTC_ENVIRONMENTS": str(folder)},
+        env={**os.environ, "AGENTC_SOFTWARE": str(folder)},
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     return Path(found.stdout.split()[-1])

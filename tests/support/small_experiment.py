@@ -17,7 +17,7 @@ import pytest
 from smoke import agentc
 from training_job import ROOT, variables
 
-from agentc.backend_api import SoftwareEnvironment
+from agentc.backend_api import Software
 from agentc.runtime.software.lock_text import lock_digest
 
 ITEMS = ("planks", "stick", "bowl", "ladder")
@@ -52,17 +52,17 @@ def conversation(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def interpreter(software: SoftwareEnvironment, spec: Path) -> Path:
-    """That of a software environment; the test is skipped where it is not built, and says which
+def interpreter(software: Software, spec: Path) -> Path:
+    """That of a software stack; the test is skipped where it is not built, and says which
     spec builds it."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", ROOT / ".agentc" / "software"))
     digest = lock_digest(software.text)[:16]
     if not (folder / digest / "complete.json").exists():
         pytest.skip(
-            f"the software environment `{software.name}` ({digest}) is not built in {folder}; "
-            f"`agentc env sync {spec.relative_to(ROOT)}` builds it"
+            f"the software stack `{software.name}` ({digest}) is not built in {folder}; "
+            f"`agentc software sync {spec.relative_to(ROOT)}` builds it"
         )
-    os.environ["AGENTC_ENVIRONMENTS"] = str(folder)
+    os.environ["AGENTC_SOFTWARE"] = str(folder)
     return folder / digest / "bin" / "python"
 
 

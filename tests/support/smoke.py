@@ -42,8 +42,8 @@ def starts(store: Path) -> dict[str, str]:
 
 
 def require_software(backend: str) -> None:
-    """Skip where the software environment of a backend is not built: tests build none."""
+    """Skip where the software stack of a backend is not built: tests build none."""
     found = load_backends().backends[backend]
     digest = lock_digest(found.software.text)[:16]
-    if not (Path(os.environ["AGENTC_ENVIRONMENTS"]) / digest / "complete.json").exists():
-        pytest.skip(f"the software environment of {backend} is not built: `make environments`")
+    if not (Path(os.environ["AGENTC_SOFTWARE"]) / digest / "complete.json").exists():
+        pytest.skip(f"the software stack of {backend} is not built: `make software`")

@@ -1,6 +1,6 @@
-"""Tiny plans for tests of the runtime: real programs in an empty software environment.
+"""Tiny plans for tests of the runtime: real programs in an empty software stack.
 
-`TinyPlan` writes a plan.json with a lock that pins nothing, so that its environment is built in
+`TinyPlan` writes a plan.json with a lock that pins nothing, so that its stack is built in
 a tenth of a second; programs are the scripts in `programs/`.
 """
 
@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE_S
 from agentc.runtime.software.lock_text import lock_digest
 
 PROGRAMS = Path(__file__).parent / "programs"
-LOCK = "# an environment without packages\n"
+LOCK = "# a stack without packages\n"
 
 
 def key_of(text: str) -> str:
@@ -43,16 +43,16 @@ class TinyPlan:
         self.sessions: list[dict[str, Any]] = []
         self.servers: list[dict[str, Any]] = []
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "environments").mkdir(exist_ok=True)
-        self.environments: dict[str, Any] = {}
+        (self.folder / "software").mkdir(exist_ok=True)
+        self.stacks: dict[str, Any] = {}
         self.software("empty", LOCK)
 
     def software(self, name: str, lock: str) -> None:
-        """Add a software environment."""
-        file = f"environments/{name}.txt"
+        """Add a software stack."""
+        file = f"software/{name}.txt"
         (self.folder / file).write_text(lock)
         digest = lock_digest(lock)
-        self.environments[name] = {"lock": digest, "file": file}
+        self.stacks[name] = {"lock": digest, "file": file}
 
     def job(
         self,
@@ -66,7 +66,7 @@ class TinyPlan:
         contract: dict[str, Any] | None = None,
         resume: bool = False,
         resources: dict[str, Any] | None = None,
-        environment: str = "empty",
+        software: str = "empty",
         **config: Any,
     ) -> dict[str, Any]:
         """Add a job; `inputs` maps roles to ids of earlier jobs. Returns its entry."""
@@ -84,7 +84,7 @@ class TinyPlan:
             "key": key_of(described),
             "produces": produces,
             "round": None,
-            "environment": environment,
+            "software": software,
             "program": [str(PROGRAMS / program)],
             "processes": 1,
             "inputs": objects,
@@ -117,7 +117,7 @@ class TinyPlan:
             "role": role,
             "backend": "serve.tiny" if role == "policy" else "env.tiny",
             "version": 1,
-            "environment": "empty",
+            "software": "empty",
             "program": [str(PROGRAMS / script), *where, *served, *arguments],
             "port": "chosen",
             "probe": "/health",
@@ -179,11 +179,11 @@ class TinyPlan:
         made = [f"{job['kind']}/{job['key']}" for job in self.jobs]
         used = {parent for job in self.jobs for ids in job["inputs"].values() for parent in ids}
         return {
-            "plan": 1,
+            "plan": 2,
             "name": self.name,
             "spec": {"file": "tiny.yaml", "sha256": "0" * 64},
             "params": {},
-            "environments": self.environments,
+            "software": self.stacks,
             "jobs": self.jobs,
             "sessions": self.sessions,
             **({"servers": self.servers} if self.servers else {}),

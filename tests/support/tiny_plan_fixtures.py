@@ -1,5 +1,5 @@
 """Fixtures for tests of the runtime, which conftest.py of their folders import: a tiny plan in a
-temporary folder, and one shared empty software environment, so that only the tests of
+temporary folder, and one shared empty software stack, so that only the tests of
 environments build some."""
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def shared_environments(empty_folder: Path) -> Iterator[None]:
     # Not for the session: it would hide the real environments from the tests of other folders.
-    before = os.environ.get("AGENTC_ENVIRONMENTS")
-    os.environ["AGENTC_ENVIRONMENTS"] = str(empty_folder)
+    before = os.environ.get("AGENTC_SOFTWARE")
+    os.environ["AGENTC_SOFTWARE"] = str(empty_folder)
     yield
     if before is None:
-        del os.environ["AGENTC_ENVIRONMENTS"]
+        del os.environ["AGENTC_SOFTWARE"]
     else:
-        os.environ["AGENTC_ENVIRONMENTS"] = before
+        os.environ["AGENTC_SOFTWARE"] = before
 
 
 @pytest.fixture

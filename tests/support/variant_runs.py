@@ -28,10 +28,10 @@ def plan_text(name: str, scale: str | None, seed: int, edition: int, jobs: int =
         before = [f"rollout/{objects[number - 1][1]}"] if number else []
         entries.append(
             {"id": job, "stage": job, "kind": "rollout", "key": key, "produces": "Trajectories",
-             "inputs": {"x": before}, "leases": [], "environment": "empty"}
+             "inputs": {"x": before}, "leases": [], "software": "empty"}
         )  # fmt: skip
     document = {
-        "plan": 1, "name": name, "params": {"seed": seed}, "jobs": entries, "environments": {},
+        "plan": 2, "name": name, "params": {"seed": seed}, "jobs": entries, "software": {},
         "spec": {"file": "s.yaml", "sha256": "0"}, "sessions": [],
         "targets": [f"rollout/{objects[-1][1]}"],
         "experiment": {} if scale is None else {"scale": scale},

@@ -44,10 +44,10 @@ def spec(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def environments(tmp_path: Path, repository: Path) -> Path:
     """Those that are there, and a place for the stranger's own."""
-    shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    shared = Path(os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software"))
     if not list(shared.glob("*/bin/python")):
-        pytest.skip(f"no software environments in {shared}; `make environments` builds them")
-    own = tmp_path / "environments"
+        pytest.skip(f"no software stacks in {shared}; `make software` builds them")
+    own = tmp_path / "software"
     own.mkdir()
     for place in shared.iterdir():
         (own / place.name).symlink_to(place)
@@ -62,7 +62,7 @@ def agentc(spec: Path, *words: str, **variables: str) -> subprocess.CompletedPro
     }
     environ["PATH"] = os.defpath  # nobody asks the GPUs that are really there
     environ |= {"PYTHONPATH": str(SITE), "AGENTC_DEVICE_LOCKS": str(spec.parent / "locks")}
-    environ |= {"AGENTC_ENVIRONMENTS": str(spec.parent / "environments")}
+    environ |= {"AGENTC_SOFTWARE": str(spec.parent / "software")}
     return subprocess.run(
         [str(Path(sys.executable).with_name("agentc")), *words],
         capture_output=True,

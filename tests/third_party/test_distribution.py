@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from agentc.runtime.software.environment import ensure_environment
+from agentc.runtime.software.job_software import ensure_software
 from agentc.runtime.store.layout import StoreLayout
 
 SOURCE = Path(__file__).parent / "acme"
@@ -111,23 +111,23 @@ def test_a_bundle_takes_its_package_along(agentc: Agentc, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     packages = tmp_path / "bundle" / "packages"
     assert (packages / "acme_agents" / "job_pair.py").is_file()
-    assert (packages / "agentc_backends" / "environments" / "server" / "process.py").is_file()
+    assert (packages / "agentc_backends" / "software" / "server" / "process.py").is_file()
 
 
 def test_a_run_does_the_work(agentc: Agentc, tmp_path: Path, repository: Path) -> None:
-    shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    shared = Path(os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software"))
     if len(list(shared.glob("*/bin/python"))) < 2:
-        pytest.skip(f"no software environments in {shared}; `make environments` builds them")
-    environments = tmp_path / "environments"
+        pytest.skip(f"no software stacks in {shared}; `make software` builds them")
+    environments = tmp_path / "software"
     environments.mkdir()
     for place in shared.iterdir():  # its own one is built here, and nowhere else
         (environments / place.name).symlink_to(place)
-    done = agentc("run", "spec.yaml", AGENTC_ENVIRONMENTS=str(environments))
+    done = agentc("run", "spec.yaml", AGENTC_SOFTWARE=str(environments))
     assert done.returncode == 0, done.stdout + done.stderr
     objects = tmp_path / ".agentc" / "store" / "objects"
     [made] = (objects / "pair").iterdir()
     manifest = json.loads((made / "artifact.json").read_text())
-    assert (manifest["backend"], manifest["environment"]["name"]) == ("acme.pair", "acme")
+    assert (manifest["backend"], manifest["software"]["name"]) == ("acme.pair", "acme")
     rows = [json.loads(line) for line in (made / "data" / "pairs.jsonl").open()]
     assert manifest["facts"]["pairs"] == len(rows) > 0
     assert {(row["chosen_reward"], row["rejected_reward"]) for row in rows} == {(1.0, 0.0)}
@@ -214,8 +214,8 @@ def test_the_kit_starts_the_program_and_sees_what_it_ignores(
     agentc: Agentc, site: Path, tmp_path: Path
 ) -> None:
     text = (site / "acme_agents" / "acme.lock").read_text()
-    ensure_environment(StoreLayout(tmp_path / "store"), _sha256(text), text)
-    environments = {"AGENTC_ENVIRONMENTS": str(StoreLayout(tmp_path / "store").environments)}
+    ensure_software(StoreLayout(tmp_path / "store"), _sha256(text), text)
+    environments = {"AGENTC_SOFTWARE": str(StoreLayout(tmp_path / "store").software)}
     words = ("dev", "conformance", "acme.pair", "--set", "sources=self", "--run")
     assert "passed   config read" in agentc(*words, **environments).stdout
     _break(site / "acme_agents" / "job_pair.py", 'job.config["shortest_first"]', "True")

@@ -36,9 +36,9 @@ def test_it_is_as_short_as_promised() -> None:
 
 @pytest.mark.slow
 def test_its_wheel_conforms_and_its_expert_runs(tmp_path: Path, repository: Path) -> None:
-    shared = Path(os.environ.get("AGENTC_ENVIRONMENTS", repository / ".agentc" / "environments"))
+    shared = Path(os.environ.get("AGENTC_SOFTWARE", repository / ".agentc" / "software"))
     if not list(shared.glob("*/bin/python")):
-        pytest.skip(f"no software environments in {shared}; `make environments` builds them")
+        pytest.skip(f"no software stacks in {shared}; `make software` builds them")
     site = _installed(tmp_path)
 
     def agentc(*words: str) -> str:
@@ -49,7 +49,7 @@ def test_its_wheel_conforms_and_its_expert_runs(tmp_path: Path, repository: Path
             check=False,
             cwd=tmp_path,
             timeout=PATIENCE_S,
-            env={**os.environ, "PYTHONPATH": str(site), "AGENTC_ENVIRONMENTS": str(shared)},
+            env={**os.environ, "PYTHONPATH": str(site), "AGENTC_SOFTWARE": str(shared)},
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -41,7 +41,7 @@ class RecordedRun:
             for number in (1, 2)
         ]
         self.document = {
-            "plan": 1,
+            "plan": 2,
             "name": "quickstart",
             "params": {"rounds": 2, "seed": 0},
             "experiment": {"scale": "smoke", "rounds": rounds},

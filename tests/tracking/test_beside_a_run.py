@@ -1,4 +1,4 @@
-"""Trackers beside a run, with a tracker of somebody else's: its program in a software environment,
+"""Trackers beside a run, with a tracker of somebody else's: its program in a software stack,
 followed while files grow; one that fails or hangs ends nothing, and secrets are in no file."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from tests.support.patience import wait_for
 from tests.tracking.recorded_run import CUT, LABEL, PROJECT, RecordedRun
 
-from agentc.backend_api import SoftwareEnvironment, Tracker
+from agentc.backend_api import Software, Tracker
 from agentc.tracking.choice import ChosenTracker
 from agentc.tracking.trackers import Followed, Trackers
 
@@ -59,13 +59,13 @@ def run(
 ) -> RecordedRun:
     (tmp_path / "their_tracker.py").write_text(PROGRAM)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "environments"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "software"))
     monkeypatch.setenv("MY_KEY", "very-secret-0123456789")
     return RecordedRun(tmp_path)
 
 
 def start(run: RecordedRun, patience: float | None = 60.0, **settings: str) -> Trackers:
-    software = SoftwareEnvironment(name="empty", lock="# an environment without packages\n")
+    software = Software(name="empty", lock="# a stack without packages\n")
     tracker = Tracker(id="theirs", doc="", software=software, program="their_tracker")
     place = str(run.plan.with_name("lines.jsonl"))
     chosen = ChosenTracker(
@@ -135,7 +135,7 @@ def _until_it_began(trackers: Trackers) -> list[str]:
 
 
 def test_software_that_cannot_be_built_is_told(run: RecordedRun) -> None:
-    software = SoftwareEnvironment(name="none", lock="no-such-package==1.0\n")
+    software = Software(name="none", lock="no-such-package==1.0\n")
     tracker = Tracker(id="theirs", doc="", software=software, program="their_tracker")
     chosen = ChosenTracker(tracker=tracker, settings={}, secrets={})
     followed = Followed(layout=run.layout, plan=run.plan, label=LABEL, project=PROJECT)

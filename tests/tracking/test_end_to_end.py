@@ -23,14 +23,14 @@ READER = Path(__file__).with_name("readers") / "trackio_reader.py"
 
 
 def test_a_smoke_run_is_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", built)
+    built = os.environ.get("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", built)
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     require_software("trl.sft")
     layout = StoreLayout(tmp_path / "store")
     software = needed_by_tracker(installed_trackers()["trackio"])
     if not software.ready(layout):
-        pytest.skip("the software environment trackio is not built")
+        pytest.skip("the software stack trackio is not built")
     spec = ROOT / "specs" / "quickstart.yaml"
     words = ("run", spec, "--scale", "smoke", "--store", layout.root, "--plain")
     told = agentc(*words, "--track", "trackio")

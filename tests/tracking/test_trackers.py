@@ -1,5 +1,5 @@
 """Each tracker that ships, with its real library: a recorded run that is cut off and resumed is
-handed to its program, and its own reader must find every point once. `make environments-trackers`
+handed to its program, and its own reader must find every point once. `make software-trackers`
 builds what they need."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Tracked:
         self.said: list[str] = []
         software = self.chosen.needed
         if not software.ready(self.run.layout):
-            pytest.skip(f"the software environment {software.name} is not built")
+            pytest.skip(f"the software stack {software.name} is not built")
         self.python = software.directory(self.run.layout) / "bin" / "python"
 
     def follow(self) -> int:
@@ -73,8 +73,8 @@ class Tracked:
 def tracked(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Tracked]:
-    built = os.environ.get("AGENTC_ENVIRONMENTS", str(ROOT / ".agentc" / "environments"))
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", built)
+    built = os.environ.get("AGENTC_SOFTWARE", str(ROOT / ".agentc" / "software"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", built)
     yield Tracked(request.param, tmp_path)
     written = tmp_path / "store"
     assert not (written / "objects" / "tmp").exists()

@@ -139,7 +139,7 @@ def _nuclei(logits: Tensor, draws: Sequence[Draw], slack: Tensor) -> tuple[Tenso
     return wide, logits.double() > cut
 
 
-# Grammars are followed by llguidance, which only the software environment `structured` has: it is
+# Grammars are followed by llguidance, which only the software stack `structured` has: it is
 # imported where it is needed.
 
 
@@ -156,7 +156,7 @@ class Guides:
             from llguidance.hf import from_tokenizer
         except ImportError as error:
             raise ValueError(
-                "to hold replies to a form takes llguidance, which is in the software environment "
+                "to hold replies to a form takes llguidance, which is in the software stack "
                 f"`structured` and not in this one: {error}"
             ) from error
         self._vocabulary = vocabulary

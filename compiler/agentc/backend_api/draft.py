@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from agentc.backend_api.declare import SoftwareEnvironment
+from agentc.backend_api.declare import Software
 from agentc.backend_api.view import StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json
@@ -88,7 +88,7 @@ class LeaseDraft:
 
     backend: str
     version: int
-    software: SoftwareEnvironment | None
+    software: Software | None
     program: tuple[str, ...]
     identity: Mapping[str, Json]
     role: LeaseRole = "policy"
@@ -146,7 +146,7 @@ class JobDraft:
     kind: str
     backend: str
     version: int
-    software: SoftwareEnvironment
+    software: Software
     program: tuple[str, ...]
     view: StageView
     config: Mapping[str, Json]
@@ -172,7 +172,7 @@ class LowerContext(Protocol):
         ...
 
     def environment_leases(
-        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+        self, stage: StageView, inside_of: tuple[Software, ...] = ()
     ) -> tuple[LeaseDraft, ...]:
         """The same with those of the servers that it `needs`, in that order. A program that runs in
         one of `inside_of` gets the environment to open by itself (port "inside") where it can: its

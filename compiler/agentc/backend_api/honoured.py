@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from agentc.backend_api.declare import SoftwareEnvironment, StageBackend
+from agentc.backend_api.declare import Software, StageBackend
 from agentc.backend_api.draft import LeaseDraft
 from agentc.backend_api.view import StageView, unused_paths
 from agentc.diagnostics.diagnostic import Origin, Source, Span
@@ -31,7 +31,7 @@ class SampleContext:
         return _lease("environment")
 
     def environment_leases(
-        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+        self, stage: StageView, inside_of: tuple[Software, ...] = ()
     ) -> tuple[LeaseDraft, ...]:
         return (_lease("environment"),)
 
@@ -162,7 +162,7 @@ def _lease(role: LeaseRole) -> LeaseDraft:
         role=role,
         backend=f"sample.{role}",
         version=1,
-        software=SoftwareEnvironment(name="sample", lock=""),
+        software=Software(name="sample", lock=""),
         program=("-m", "sample"),
         identity={},
     )

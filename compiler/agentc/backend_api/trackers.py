@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from agentc.backend_api.declare import SoftwareEnvironment
+from agentc.backend_api.declare import Software
 from agentc.backend_api.table import announced
 from agentc.kinds.field import Field, Json, string
 
@@ -51,7 +51,7 @@ class Tracker:
 
     id: str
     doc: str
-    software: SoftwareEnvironment
+    software: Software
     program: str
     own_fields: tuple[Field, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Searcher:
 
     id: str
     doc: str
-    software: SoftwareEnvironment
+    software: Software
     program: str
 
 

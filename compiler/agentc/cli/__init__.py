@@ -36,14 +36,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "inspect it": ("plan", "diff", "why", "graph"),
     "run it": ("run", "search", "status", "logs", "cancel"),
     "use the results": ("report", "push", "bundle", "track"),
-    "maintenance": ("store", "env", "data", "serve", "dev"),
+    "maintenance": ("store", "software", "data", "serve", "dev"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 _COLLECT_AFTER = 100_000
 """Objects made before the garbage collector looks for circles."""
 
-_LISTING = frozenset({"store", "env", "data"})
+_LISTING = frozenset({"store", "software", "data"})
 """Commands of several actions, which list what there is when none is named."""
 
 _BRIEF = frozenset({"check", "plan"})
@@ -65,7 +65,7 @@ exit codes:
   129 stopped by SIGHUP   130 interrupted (Ctrl-C)
   143 stopped by SIGTERM or `agentc cancel`
 `agentc diff` answers as diff(1) does: 0 same, 1 different, 2 trouble. `agentc data fetch` and
-`agentc env` exit with 3 where something cannot be fetched or built.
+`agentc software` exit with 3 where something cannot be fetched or built.
 """
 
 
@@ -134,6 +134,11 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         typed = words[0] if len(words) > 1 else None
     if typed is not None and typed not in COMMANDS:
         raise _no_command(typed)
+    from agentc.runtime.store.layout import renamed_variable
+
+    renamed = renamed_variable(os.environ)
+    if renamed is not None:
+        raise CommandError(renamed)
     if words[0] == "--version":
         return _parser_of(()).parse_args(words)
     if typed in _LISTING and words[0] == typed:

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="start the programs too: jobs as far as reading their config, servers of environments "
         "for episodes",
     )  # fmt: skip
-    parser.add_argument("--store", metavar="DIR", help="whose software environments --run uses")
+    parser.add_argument("--store", metavar="DIR", help="whose software stacks --run uses")
     parser.add_argument("-v", "--verbose", action="store_true", help="list every setting")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_CHANGES = 8
 
-HELP = "pin all that a spec depends on outside of itself: revisions, files, environments, keys"
+HELP = "pin all that a spec depends on outside of itself: revisions, files, software, keys"
 
 _EPILOG = """\
 The lock lies beside the spec (specs/eto.yaml has specs/eto.lock) and is read by every command from
@@ -134,6 +134,6 @@ def _changes(before: LockDocument | None, after: LockDocument) -> Iterator[str]:
 
 
 def _summary(lock: LockDocument) -> str:
-    nouns = ("models", "files", "templates", "environments", "backends", "jobs")
+    nouns = ("models", "files", "templates", "software", "backends", "jobs")
     counts = [(noun, len(lock.section(noun))) for noun in nouns]
     return ", ".join(f"{n} {noun if n != 1 else noun[:-1]}" for noun, n in counts if n)

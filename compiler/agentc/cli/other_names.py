@@ -17,6 +17,7 @@ FORMER: Mapping[str, str] = {
     "templates": "init --templates",
     "schema": "dev schema",
     "conformance": "dev conformance",
+    "env": "software",
     "env-serve": "serve",
     "export": "dev export",
     "completion": "dev completion",
@@ -31,7 +32,7 @@ _OTHER_TOOLS: Mapping[tuple[str, ...], str] = {
     ("resume", "continue", "retry"): "`agentc run SPEC` again resumes a run",
     ("clean", "rm", "remove", "delete", "prune", "gc"): (
         "`agentc store gc` lists what no run refers to, `agentc store gc --delete` removes it; "
-        "`agentc env rm NAME` removes a software environment"
+        "`agentc software rm NAME` removes a software stack"
     ),
     ("log", "tail"): "`agentc logs STAGE` prints the log of a job, with -f as it grows",
     ("ls", "ps", "history"): (
@@ -40,7 +41,7 @@ _OTHER_TOOLS: Mapping[tuple[str, ...], str] = {
     ),
     ("show", "results"): "`agentc report` has the results of a run, `agentc plan SPEC` its jobs",
     ("validate", "lint"): "`agentc check SPEC` checks a spec",
-    ("install", "sync"): "`agentc env sync SPEC` builds the software environments of a spec",
+    ("install", "sync"): "`agentc software sync SPEC` builds the software stacks of a spec",
     ("kill", "stop", "abort"): "`agentc cancel` ends a run",
     ("new", "create"): "`agentc init` lists the bundled specs and writes a new one",
     ("estimate", "price"): "`agentc plan --cost SPEC` estimates time, GPU-hours and disk",

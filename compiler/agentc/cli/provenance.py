@@ -86,7 +86,7 @@ def provenance_document(lineage: Lineage, *, hosts: bool = True) -> dict[str, An
     from agentc.store.objects import seeds_of
 
     taken = (
-        "id", "type", "backend", "version", "agentc", "inputs", "identity", "environment", "leases",
+        "id", "type", "backend", "version", "agentc", "inputs", "identity", "software", "leases",
         "hardware", "facts", "started", "wall_s", "cpu_s", "max_rss_mb", "attempts", "files",
         "origin",
     )  # fmt: skip
@@ -168,16 +168,14 @@ def _object_lines(stored: StoredObject, ids: Mapping[str, str]) -> Iterator[str]
 
 
 def _software(lineage: Lineage) -> dict[str, dict[str, str]]:
-    """Versions by environment; each environment once, with all that any job imported of it."""
+    """Versions by software stack; each stack once, with all that any job imported of it."""
     from agentc.store.objects import versions_of
 
     found: dict[str, dict[str, str]] = {}
     for stored in lineage.objects:
-        environment = stored.manifest.get("environment") or {}
-        parts = [(environment, environment.get("name"))]
-        parts += [
-            (lease, lease.get("environment")) for lease in stored.manifest.get("leases") or ()
-        ]
+        software = stored.manifest.get("software") or {}
+        parts = [(software, software.get("name"))]
+        parts += [(lease, lease.get("software")) for lease in stored.manifest.get("leases") or ()]
         for part, name in parts:
             versions, imported = versions_of(part)
             if name and versions:

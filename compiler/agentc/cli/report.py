@@ -186,7 +186,7 @@ def _render_partial(
     compiler never imports backends."""
     import json
 
-    from agentc.runtime.software import environment, variables
+    from agentc.runtime.software import job_software, variables
     from agentc.runtime.store.plan_file import PlanError, PlanFile, module_of
 
     home = folder.path / "report"
@@ -215,17 +215,17 @@ def _render_partial(
         state = json.loads(folder.state.read_text(encoding="utf-8"))
         plan = PlanFile(Path(state["plan"]))
         variables.declare_secrets(plan.secret_names())
-        lock, text = plan.lock(job["environment"])
-        directory, record = environment.ensure_environment(layout, lock, text)
-        code = environment.code_directory(layout, [module_of(program)], plan.code())
-        python = environment.python_command(directory, record, layout.root, code)
-        software = environment.programs_of(directory, record)
-    except (PlanError, environment.SoftwareEnvironmentError, ValueError, KeyError) as error:
+        lock, text = plan.lock(job["software"])
+        directory, record = job_software.ensure_software(layout, lock, text)
+        code = job_software.code_directory(layout, [module_of(program)], plan.code())
+        python = job_software.python_command(directory, record, layout.root, code)
+        software = job_software.programs_of(directory, record)
+    except (PlanError, job_software.SoftwareError, ValueError, KeyError) as error:
         raise _RenderError(str(error)) from error
     done = subprocess.run(
         [*python, *program, str(file)],
         cwd=home,
-        env=environment.job_variables(code, 1, False, {}, software),
+        env=job_software.job_variables(code, 1, False, {}, software),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.backend_api.trackers import installed_searcher
     from agentc.cli.pinning import compile_pinned
     from agentc.plan.render import plan_document
-    from agentc.runtime.software.environment import SoftwareEnvironmentError
+    from agentc.runtime.software.job_software import SoftwareError
     from agentc.searching.follow import follow
     from agentc.searching.study import (
         SearcherProcess,
@@ -107,10 +107,10 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = StudyFolder.of(layout, label, search, measures)
     needed = needed_by_searcher(searcher)
     if not needed.ready(layout):
-        print(f"building the software environment {needed.name} (once for all)", flush=True)
+        print(f"building the software stack {needed.name} (once for all)", flush=True)
         try:
             build_all([needed], layout, lambda *_: None)
-        except SoftwareEnvironmentError as error:
+        except SoftwareError as error:
             print(f"agentc: {error}", file=sys.stderr)
             return EXIT_FAILED
     with folder.held():

@@ -27,7 +27,7 @@ HELP = "serve an environment by hand, until Ctrl-C"
 
 _EPILOG = """\
 Settings are those of an entry under `environments:`, with values in YAML, and checked alike. The
-software environment is built on first use. Without $AGENTC_TOKEN in the shell a token is drawn.
+software stack is built on first use. Without $AGENTC_TOKEN in the shell a token is drawn.
 An environment that calls a model (`simulator`) is served from a spec, where that model is an
 external endpoint (`backend: openai`).
 
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-token", action="store_true", help="let anybody in; on a loopback address only"
     )
-    parser.add_argument("--store", metavar="DIR", help="whose software environments are used")
+    parser.add_argument("--store", metavar="DIR", help="whose software stacks are used")
     parser.set_defaults(locked=False)
 
 
@@ -176,7 +176,7 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
 
     from agentc.runtime.machine.process import StoppedError
     from agentc.runtime.servers.own_server import LeaseError
-    from agentc.runtime.software.environment import SoftwareEnvironmentError
+    from agentc.runtime.software.job_software import SoftwareError
     from agentc.serving.hosting import PORT_TAKEN, Address, episode_lines, hosted
     from agentc.store.paths import open_store
 
@@ -205,7 +205,7 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     except StoppedError:
         print(f"{name}: stopped", flush=True)
         return 0
-    except (LeaseError, SoftwareEnvironmentError, OSError) as error:
+    except (LeaseError, SoftwareError, OSError) as error:
         taken = arguments.port and any(sign in str(error).lower() for sign in PORT_TAKEN)
         message = f"port {arguments.port} is taken; name another one" if taken else str(error)
         print(f"agentc: {message}", file=sys.stderr)

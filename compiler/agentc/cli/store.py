@@ -60,9 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="AGE",
         help="only what was made longer ago: 30d, 12h, 90m",
     )
-    gc.add_argument(
-        "--environments", action="store_true", help="also software environments no plan uses"
-    )
+    gc.add_argument("--software", action="store_true", help="also software stacks no plan uses")
     for action, execute_action in ((ls, _ls), (verify, _verify), (gc, _gc)):
         add_store_argument(action)
         action.set_defaults(action=execute_action)
@@ -181,7 +179,7 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
         print(f"agentc: warning: {warning}", file=sys.stderr)
     garbage = find_garbage(
         layout,
-        environments=arguments.environments,
+        software=arguments.software,
         keep_runs=arguments.keep_runs,
         older_than_s=arguments.older_than,
     )
@@ -219,7 +217,7 @@ def _garbage_lines(garbage: Garbage, layout: StoreLayout) -> Iterator[str]:
             yield f"  {stage}  {name:<44} {shown_size(garbage.objects[name]):>8}"
     for title, part in (
         ("unfinished work", garbage.staging),
-        ("software environment", garbage.environments),
+        ("software stack", garbage.software),
     ):
         for name, size_of_it in part.items():
             yield f"{title:<21} {name:<44} {shown_size(size_of_it):>8}"

@@ -21,7 +21,7 @@ from agentc.backend_api import (
     OptionView,
     ServerBackend,
     SimulatorRole,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
@@ -33,7 +33,7 @@ from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
 from agentc.passes.lower import assign_keys, lower
 from agentc.passes.lowering.leases import attempt_resource
-from agentc.plan.job import EnvLock, Job
+from agentc.plan.job import Job, SoftwareLock
 from agentc.plan.render import plan_document
 from agentc.syntax.nodes import Spec
 
@@ -44,7 +44,7 @@ _ENVIRONMENT, _SERVER, _ACTOR = "env.made", "serve.made", "made.rollout"
 _SOURCE = Source("bench.yaml", "agentc: 1\n")
 _SPAN = Span(_SOURCE, 1, 1, 1, 7)
 _ORIGIN = Origin(_SPAN)
-_NONE = SoftwareEnvironment(name="none", lock="")
+_NONE = Software(name="none", lock="")
 _FLAVOUR = string("flavour", "Distinguishes made-up neighbours.", "plain")
 
 
@@ -53,14 +53,14 @@ class LoweringOutcome:
     """The jobs of the stage, as they are written, and their keys; or what was reported.
 
     `written` is what plan.json says of each job less its identity and inputs: what the job is
-    told, without what says who it is. `locks` are the software environments by name.
+    told, without what says who it is. `locks` are the software stacks by name.
     """
 
     jobs: tuple[Job, ...]
     written: tuple[Mapping[str, Any], ...]
     keys: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
-    locks: Mapping[str, EnvLock]
+    locks: Mapping[str, SoftwareLock]
 
     @property
     def codes(self) -> set[str]:
@@ -196,7 +196,7 @@ def _outcome(module: Module, table: BackendTable, directory: Path) -> LoweringOu
         written=tuple(written),
         keys=tuple(job.key for job in jobs),
         diagnostics=sink.sorted(),
-        locks={} if plan is None else plan.environments,
+        locks={} if plan is None else plan.software,
     )
 
 
@@ -239,7 +239,7 @@ def _act(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return (_draft("rollout", _ACTOR, stage, "Trajectories", *leases),)
 
 
-def _lease_environment(software: SoftwareEnvironment, options: OptionView) -> LeaseDraft:
+def _lease_environment(software: Software, options: OptionView) -> LeaseDraft:
     flavour = options.text("flavour")
     return LeaseDraft(
         role="environment",
@@ -252,7 +252,7 @@ def _lease_environment(software: SoftwareEnvironment, options: OptionView) -> Le
     )
 
 
-def _environment(software: SoftwareEnvironment) -> EnvironmentBackend:
+def _environment(software: Software) -> EnvironmentBackend:
     return EnvironmentBackend(
         id=_ENVIRONMENT,
         version=1,

@@ -16,7 +16,7 @@ from agentc.kinds import kind_named
 
 def checks_of(subject: BackendUnderTest, *, run_programs: bool = False) -> tuple[Check, ...]:
     """The checks of a backend, cheap ones first. With `run_programs`, job programs are started
-    as well, as far as reading their config, where their software environment is built."""
+    as well, as far as reading their config, where their software stack is built."""
     return tuple(_checks(subject, run_programs))
 
 

@@ -111,7 +111,7 @@ def _check_pins(name: str, lock: str) -> None:
     demand(
         not unhashed,
         f"the lock of `{name}` has no hash for {enumerate_names(unhashed)} "
-        "(`agentc env hash LOCK` adds them)",
+        "(`agentc software hash LOCK` adds them)",
     )
 
 

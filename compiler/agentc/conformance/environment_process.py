@@ -28,7 +28,7 @@ from agentc.runtime.machine.process import start
 from agentc.runtime.servers.job_leases import fill_placeholders
 from agentc.runtime.servers.own_server import http_address
 from agentc.runtime.servers.server_log import last_lines
-from agentc.runtime.software.environment import code_directory, job_variables
+from agentc.runtime.software.job_software import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of
 

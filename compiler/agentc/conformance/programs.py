@@ -17,10 +17,10 @@ from agentc.conformance.subject import BackendUnderTest
 from agentc.plan.job import Job
 from agentc.program.artifact_files import FACTS_FILE, PROGRESS_FILE
 from agentc.program.job import DRY_RUN
-from agentc.runtime.software.environment import (
+from agentc.runtime.software.job_software import (
     JOB_MODULES,
     JOB_PACKAGES,
-    SoftwareEnvironmentError,
+    SoftwareError,
     code_directory,
     job_variables,
 )
@@ -66,9 +66,9 @@ def check_config_read(subject: BackendUnderTest) -> None:
     outcome = subject.lower(subject.start)
     untried = []
     for job in () if outcome.codes else outcome.jobs:
-        python = subject.pythons.get(outcome.locks[job.environment].sha256)
+        python = subject.pythons.get(outcome.locks[job.software].sha256)
         if python is None:
-            untried.append(f"the software environment `{job.environment}` is not built here")
+            untried.append(f"the software stack `{job.software}` is not built here")
             continue
         try:
             _read_config(job, python)
@@ -86,7 +86,7 @@ def _read_config(job: Job, python: Path) -> None:
         (folder / "job.json").write_text(json.dumps(_job_file(job, folder)), encoding="utf-8")
         try:
             code = code_directory(StoreLayout(folder), [module_of(job.draft.program)])
-        except SoftwareEnvironmentError as error:
+        except SoftwareError as error:
             raise Fault(str(error)) from None
         done = subprocess.run(
             [str(python), *job.draft.program, str(folder / "job.json")],
@@ -101,7 +101,7 @@ def _read_config(job: Job, python: Path) -> None:
     demand("the job program ignored:" not in done.stderr, f"{job.draft.program[1]}: {last}")
     if done.returncode != 0 or DRY_RUN not in done.stdout:
         if "ModuleNotFoundError" in done.stderr or "ImportError" in done.stderr:
-            raise Fault(f"{job.draft.program[1]} cannot be imported in `{job.environment}`: {last}")
+            raise Fault(f"{job.draft.program[1]} cannot be imported in `{job.software}`: {last}")
         raise Skipped(
             f"{job.draft.program[1]} does not come to `job.config.assert_all_read()` without its "
             f"inputs ({last})"
@@ -204,11 +204,11 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def built_pythons(layout: StoreLayout) -> dict[str, Path]:
-    """SHA-256 of a lock -> interpreter, of every software environment that is built here."""
-    from agentc.runtime.software.environment import read_complete
+    """SHA-256 of a lock -> interpreter, of every software stack that is built here."""
+    from agentc.runtime.software.job_software import read_complete
 
     found: dict[str, Path] = {}
-    places = sorted(layout.environments.iterdir()) if layout.environments.is_dir() else []
+    places = sorted(layout.software.iterdir()) if layout.software.is_dir() else []
     for place in places:
         complete = read_complete(place) if place.is_dir() else None
         if complete is not None:

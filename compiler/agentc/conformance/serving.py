@@ -1,5 +1,5 @@
 """The environment checks of a backend: its server is started from the lease that it drafts, in
-the software environment that it names."""
+the software stack that it names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def served_checks(
     subject: BackendUnderTest, *, actions: Sequence[str] = (), kept: ExitStack | None = None
 ) -> Iterator[Check]:
     """What the server of an environment's backend is held to. A check is skipped where the
-    software environment is not built (`Subject.pythons`).
+    software stack is not built (`Subject.pythons`).
 
     Each check starts a server of its own. With `kept`, those that want nothing special of theirs
     share one, which ends with that stack: a fourteenth of the starts, and episodes of one check
@@ -68,10 +68,10 @@ def lease_of(subject: BackendUnderTest) -> tuple[Lease, Path]:
     for job in outcome.jobs:
         for lease in job.leases:
             if lease.draft.backend == subject.backend.id:
-                name = lease.environment
+                name = lease.software
                 python = None if name is None else subject.pythons.get(outcome.locks[name].sha256)
                 if python is None:
-                    raise Skipped(f"the software environment `{name}` is not built here")
+                    raise Skipped(f"the software stack `{name}` is not built here")
                 return lease, python
     raise Fault(f"it drafts no lease: {outcome.complaints()}")
 

@@ -122,7 +122,7 @@ class BackendUnderTest:
     `given` are values that the backend needs to lower at all, beyond what its kind's stages set;
     `tried` are values of settings, by dotted path, that the kit could not guess (a setting whose
     value must be a file, say). `python` maps the SHA-256 of a lock to the interpreter of that
-    software environment, where it is built: programs are tried in it.
+    software stack, where it is built: programs are tried in it.
     """
 
     backend: Backend

@@ -255,7 +255,7 @@ def _server_of(lease: Mapping[str, Any]) -> ServerProfile:
     return ServerProfile(
         backend=str(lease["backend"]),
         identity=_text(lease.get("identity")),
-        own=lease.get("environment") is not None and not _inside(lease),
+        own=lease.get("software") is not None and not _inside(lease),
         devices=int(lease.get("devices") or 0),
         settings=_text(_as_written(lease.get("settings"))),
     )

@@ -361,10 +361,10 @@ NO_EXISTING_PYTHON = (
     "used; `software:` takes the path of a lock"
 )
 LOCK_INSTEAD = (
-    "pin the versions that you want in a lock and add hashes by `agentc env hash LOCK` (`--file "
-    "WHEEL` for a build that no index has), or name an image of Apptainer, NGC's too, by a lock of "
-    "one line: `# agentc: container IMAGE.sif sha256:...`. AGENTC_PYTHON_3_12=/path/to/python3.12 "
-    "names the interpreter that environments are built with"
+    "pin the versions that you want in a lock and add hashes by `agentc software hash LOCK` "
+    "(`--file WHEEL` for a build that no index has), or name an image of Apptainer, NGC's too, by "
+    "a lock of one line: `# agentc: container IMAGE.sif sha256:...`. "
+    "AGENTC_PYTHON_3_12=/path/to/python3.12 names the interpreter that software is built with"
 )
 _OF_LOCKS = (".txt", ".lock", ".in")
 

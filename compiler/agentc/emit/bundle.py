@@ -1,7 +1,7 @@
 """write_bundle: an experiment with all that it takes to run it where agentc is not installed.
 
 ```
-README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  environments/  profiles/
+README.md  plan.json  Snakefile  config.yaml  <the spec>  <its lock>  software/  profiles/
 templates/agentc/  packages/{agentc/{kinds,program,runtime}, <those of job programs>}  SHA256SUMS
 .agentc/store/objects/   with results, where the Snakefile looks for them
 ```
@@ -31,7 +31,7 @@ from agentc.lock.collect import collect_lock
 from agentc.lock.document import render_lock
 from agentc.plan.job import Plan
 from agentc.runtime.contracts.artifacts import PRIVATE
-from agentc.runtime.software.environment import JOB_MODULES, JOB_PACKAGES, packages_of
+from agentc.runtime.software.job_software import JOB_MODULES, JOB_PACKAGES, packages_of
 from agentc.runtime.store.digests import sha256_of
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of
@@ -226,7 +226,7 @@ def _write(path: Path, text: str) -> None:
 
 _RERUN = """\
 This directory reruns the experiment with plain Snakemake. It needs Linux, Python 3.11 or newer, and
-a package index for the software environments, which the first run builds:
+a package index for the software stacks, which the first run builds:
 
     python3 -m pip install "snakemake>=9.8,<10"
     snakemake -c4
@@ -314,7 +314,7 @@ def _table(contents: Contents) -> Iterator[str]:
         ("Snakefile, config.yaml, profiles/", "what Snakemake reads"),
         (plan.spec_file, f"the spec; params: {params or 'none'}"),
         (lock, "everything outside of the spec that it depends on"),
-        ("environments/", "exact versions of the packages that jobs run with"),
+        ("software/", "exact versions of the packages that jobs run with"),
         ("packages/", f"the job programs, and the runtime of agentc {__version__}"),
     ]
     if contents.templates:

@@ -113,7 +113,7 @@ def _added(name: str) -> tuple[str, str, str]:
     if parts[0] == ".snakemake":
         return parts[0] + "/", "added", "running makes it"
     if parts[0] == ".agentc" and len(parts) > 3:
-        # A prepared environment or link folder would be executed.
+        # A prepared software stack or link folder would be executed.
         depth = 5 if name.startswith(RESULTS) else 3
         return (
             "/".join(parts[:depth]) + "/",

@@ -1,7 +1,7 @@
 """compile_to: write a compiled directory.
 
 ```
-plan.json  Snakefile  config.yaml  <the spec>  environments/<name>.txt  profiles/default/config.yaml
+plan.json  Snakefile  config.yaml  <the spec>  software/<name>.txt  profiles/default/config.yaml
 ```
 Everything is text that follows from the plan and the spec; results live in the store.
 """
@@ -41,9 +41,7 @@ def compile_to(
     the directory meanwhile sees the old plan or the new one. Nothing else in the directory (a
     store, Snakemake's own folder) is touched. Raises OSError when it cannot be written.
     """
-    texts = {
-        f"environments/{name}.txt": lock.lock for name, lock in sorted(plan.environments.items())
-    }
+    texts = {f"software/{name}.txt": lock.lock for name, lock in sorted(plan.software.items())}
     texts["Snakefile"] = resources.snakefile().read_text(encoding="utf-8")
     profile = resources.profile("local") / "config.yaml"
     texts["profiles/default/config.yaml"] = profile.read_text(encoding="utf-8")

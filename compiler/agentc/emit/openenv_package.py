@@ -195,7 +195,7 @@ def write_openenv_package(target: Path, name: str, entry: ExportedEntry) -> int:
     entry.check()
     if _PLAIN_LINES.search(entry.lock):
         raise ExportError(
-            f"the software environment `{entry.backend.software.name}` is more than a list of "
+            f"the software stack `{entry.backend.software.name}` is more than a list of "
             "pins, so no plain `pip install` makes it; `agentc serve` serves it where agentc is"
         )
     return write_whole(target, lambda draft: _write(draft, name, entry))

@@ -75,7 +75,7 @@ def _asks_for_gpus(stages: Mapping[str, Stage]) -> bool:
 
 
 def resolve_software(spec: Spec, sink: Sink) -> dict[str, OwnLock]:
-    """Names of software environments with the files of their locks. Expressions are not for here:
+    """Names of software stacks with the files of their locks. Expressions are not for here:
     cells of a sweep share their environments."""
     if spec.software is None:
         return {}

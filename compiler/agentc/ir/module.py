@@ -255,7 +255,7 @@ class Tracking:
 
 @dataclass(frozen=True, slots=True)
 class OwnLock:
-    """A lock that the spec brings for a software environment: its file as written, and the places
+    """A lock that the spec brings for a software stack: its file as written, and the places
     of the environment's name and of the file."""
 
     file: str

@@ -126,7 +126,7 @@ def collect_lock(
             },
             "files": dict(sorted(references.files.items())),
             "templates": dict(sorted(templates)),
-            "environments": {name: lock.sha256 for name, lock in sorted(plan.environments.items())},
+            "software": {name: lock.sha256 for name, lock in sorted(plan.software.items())},
             "backends": dict(sorted(backends.items())),
             "jobs": {job.id: job.object for job in plan.jobs},
             "settings": settings_of(plan),

@@ -17,7 +17,7 @@ _OUTSIDE = {
     "models": "the commit of {} is",
     "files": "the content of {} is",
     "templates": "the template {} is",
-    "environments": "the software environment {} is",
+    "software": "the software stack {} is",
     "backends": "the version of backend {} is",
 }
 _SHOWN = 8

@@ -29,7 +29,7 @@ SECTIONS = {
     "models": "Commits of hub repositories, by `<repository>@<revision in the spec>`.",
     "files": "Files and folders that the spec names: SHA-256 over names and contents.",
     "templates": "Template files that the spec uses: SHA-256.",
-    "environments": "Software environments: SHA-256 of the file with their pinned packages.",
+    "software": "Software stacks: SHA-256 of the file with their pinned packages.",
     "backends": "Backends, with the version that enters keys.",
     "jobs": "What each job makes, as `<kind>/<key>` of the store.",
     "settings": "What enters the key of each job, as JSON: a change of it can be named.",

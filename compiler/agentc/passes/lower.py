@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from agentc.backend_api import JobDraft, LeaseDraft, SoftwareEnvironment, StageBackend
+from agentc.backend_api import JobDraft, LeaseDraft, Software, StageBackend
 from agentc.diagnostics.diagnostic import Origin, uses_of
 from agentc.ir.module import Module, Resource, Stage, ordered, stage_span
 from agentc.passes.lowering.leases import PathEscape, served_roles, software_needed
@@ -32,11 +32,11 @@ from agentc.passes.lowering.software import read_locks, report_misfits, report_u
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
 from agentc.passes.unit import PassContext, Unit
 from agentc.plan.job import (
-    EnvLock,
     Job,
     JobBody,
     Lease,
     Plan,
+    SoftwareLock,
     SourcePlace,
 )
 from agentc.plan.keys import CanonicalTexts, job_key
@@ -52,8 +52,8 @@ def lower(unit: Unit, context: PassContext) -> Unit:
     lowering = ModuleContext(module, context.table, context.boundary, context.references)
     locks = read_locks(module, context)
     report_misfits(module, locks, context)
-    environments = _Environments(locks)
-    made = _Jobs(environments)
+    software = _SoftwareNames(locks)
+    made = _Jobs(software)
     jobs: list[Job] = []
     attempts: list[tuple[Stage, LoweringTrial]] = []
     report_resources(module, lowering, context)
@@ -76,7 +76,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
     report_defaults(attempts, lowering, context, whole=module.whole)
     report_marked_rows(attempts, module, context)
     if not context.sink.has_errors:
-        report_unused(module, environments.used, context)
+        report_unused(module, software.used, context)
     if context.sink.has_errors:
         return unit
     source = _origin(module).span.source
@@ -86,7 +86,7 @@ def lower(unit: Unit, context: PassContext) -> Unit:
         spec_sha256=hashlib.sha256(source.text.encode("utf-8")).hexdigest(),
         params=module.params,
         chosen=module.chosen,
-        environments=environments.locks(),
+        software=software.locks(),
         jobs=tuple(jobs),
     )
     return replace(unit, plan=plan)
@@ -119,13 +119,13 @@ def _report_locks(
                         code,
                         f"the lock {software.file} {wrong}",
                         stage_span(stage, "requirements"),
-                        fix=f"`agentc env hash {software.file}` adds hashes to exact versions",
+                        fix=f"`agentc software hash {software.file}` adds hashes to exact versions",
                         steps=stage.origin.steps,
                     )
                     continue
                 context.sink.error(
                     code,
-                    f"the lock of software environment `{software.name}` {wrong}",
+                    f"the lock of software stack `{software.name}` {wrong}",
                     notes=(f"`{stage.id}` needs it, for the backend `{draft.backend}`",),
                     fix="its backend's authors have to fix it",
                 )
@@ -141,37 +141,37 @@ def _wrong_with(lock: str) -> tuple[str, str]:
     return ("AGC675", f"has no hash for {enumerate_names(unhashed)}") if unhashed else ("", "")
 
 
-class _Environments:
-    """Names software environments; two locks that claim one name are told apart. `own` are those
+class _SoftwareNames:
+    """Names software stacks; two locks that claim one name are told apart. `own` are those
     that the spec gives locks for."""
 
-    def __init__(self, own: Mapping[str, SoftwareEnvironment]) -> None:
+    def __init__(self, own: Mapping[str, Software]) -> None:
         self._own = own
         self._names: dict[tuple[str, str], str] = {}
-        self._locks: dict[str, EnvLock] = {}
+        self._locks: dict[str, SoftwareLock] = {}
         self.used: set[str] = set()
 
-    def name(self, software: SoftwareEnvironment) -> str:
+    def name(self, software: Software) -> str:
         self.used.add(software.name)
         software = self._own.get(software.name, software)
         wanted = (software.name, software.text)
         if wanted not in self._names:
             name = software.name
             if name in self._locks:
-                name += "-" + EnvLock(name=name, lock=software.text).sha256[:8]
+                name += "-" + SoftwareLock(name=name, lock=software.text).sha256[:8]
             self._names[wanted] = name
-            self._locks[name] = EnvLock(name=name, lock=software.text)
+            self._locks[name] = SoftwareLock(name=name, lock=software.text)
         return self._names[wanted]
 
-    def locks(self) -> dict[str, EnvLock]:
+    def locks(self) -> dict[str, SoftwareLock]:
         return dict(sorted(self._locks.items()))
 
 
 class _Jobs:
     """Makes jobs of drafts: once for each draft, then for each stage that it was lowered for."""
 
-    def __init__(self, environments: _Environments) -> None:
-        self._environments = environments
+    def __init__(self, software: _SoftwareNames) -> None:
+        self._software = software
         self._leases: dict[LeaseDraft, Lease] = {}
         self._made: dict[JobDraft, Job] = {}
 
@@ -200,7 +200,7 @@ class _Jobs:
         asked = asked_of(stage, draft, drafts)
         body = JobBody(
             draft=replace(draft, placement=job_placement(asked, draft)),
-            environment=self._environments.name(draft.software),
+            software=self._software.name(draft.software),
             identity={"settings": draft.view.identity(), "facts": dict(draft.extra_identity)},
             asked=asked,
         )
@@ -217,8 +217,8 @@ class _Jobs:
     def _lease(self, draft: LeaseDraft) -> Lease:
         if draft not in self._leases:
             software = draft.software
-            environment = None if software is None else self._environments.name(software)
-            self._leases[draft] = Lease(draft=draft, environment=environment)
+            name = None if software is None else self._software.name(software)
+            self._leases[draft] = Lease(draft=draft, software=name)
         return self._leases[draft]
 
 
@@ -257,6 +257,6 @@ def assign_keys(unit: Unit, context: PassContext) -> Unit:
     texts = CanonicalTexts()
     jobs: list[Job] = []
     for job in plan.jobs:
-        keys[job.id] = job_key(job, plan.environments, keys, texts)
+        keys[job.id] = job_key(job, plan.software, keys, texts)
         jobs.append(replace(job, key=keys[job.id]))
     return replace(unit, plan=replace(plan, jobs=tuple(jobs)))

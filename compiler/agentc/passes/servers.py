@@ -65,7 +65,7 @@ def _whoever_asks(lease: Lease, identity: list[Json]) -> list[Json]:
 
 def _made_of(job: Job, lease: Lease, plan: Plan, keys: dict[str, str]) -> tuple[list[Json], str]:
     """What makes the server of a lease: its identity, and where it runs."""
-    identity = lease_identity(lease, job.inputs, plan.environments, keys)
+    identity = lease_identity(lease, job.inputs, plan.software, keys)
     draft = lease.draft
     placed = [list(draft.program), dict(draft.variables), dict(draft.secrets), draft.scope,
               draft.replicas, dict(draft.placement), draft.served_name]  # fmt: skip
@@ -146,7 +146,7 @@ def _groups(plan: Plan) -> list[list[Job]]:
         if lease is not None and own and lease.draft.input is not None:
             if lease not in started:
                 started[lease] = _started(lease)
-            served = lease_text(lease, job.inputs, plan.environments, keys, texts)
+            served = lease_text(lease, job.inputs, plan.software, keys, texts)
             servers[job.id] = server = (served, started[lease])
         depths[job.id] = max(
             (depths[name] + (servers.get(name) != server or server is None)

@@ -20,7 +20,7 @@ from agentc.text import some
 class JobRecord:
     """Everything that enters a job's key, as flat paths, and its inputs by job id.
 
-    `own` maps paths such as `settings.beta`, `version`, `environment` or `policy server.backend`
+    `own` maps paths such as `settings.beta`, `version`, `software` or `policy server.backend`
     to values; settings at their defaults are not among them. `inputs` maps a role to ids of the
     producing jobs. `config` is what the program is told, defaults included.
     """
@@ -64,7 +64,7 @@ def read_records(document: Mapping[str, Json]) -> dict[str, JobRecord]:
         makers.setdefault(f"{job.get('kind')}/{job.get('key')}", str(job.get("id")))
     locks = {
         name: entry.get("lock") if isinstance(entry, dict) else None
-        for name, entry in _table(document.get("environments")).items()
+        for name, entry in _table(document.get("software")).items()
     }
     return {str(job.get("id")): _record(job, makers, locks) for job in jobs}
 
@@ -76,7 +76,7 @@ def _record(
         "kind": job.get("kind"),
         "backend": job.get("backend"),
         "version": job.get("version"),
-        "environment": locks.get(str(job.get("environment"))),
+        "software": locks.get(str(job.get("software"))),
     }
     for part, value in _table(job.get("identity")).items():
         _flatten(part, value, own)
@@ -86,7 +86,7 @@ def _record(
         server = f"{lease.get('role')} server"
         own[f"{server}.backend"] = lease.get("backend")
         own[f"{server}.version"] = lease.get("version")
-        own[f"{server}.environment"] = locks.get(str(lease.get("environment")))
+        own[f"{server}.software"] = locks.get(str(lease.get("software")))
         for name, value in _table(lease.get("identity")).items():
             _flatten(f"{server}.{name}", value, own)
     return JobRecord(
@@ -161,7 +161,7 @@ class Change:
                 return f"{file} changed"
             return f"{file} is {'new' if self.before is None else 'gone'}"
         name = self.path.removeprefix("settings.").removeprefix("facts.")
-        if self.path.endswith("environment"):
+        if self.path.endswith("software"):
             return f"{name}: other versions of packages"
         if isinstance(self.before, list) or isinstance(self.after, list):
             return f"{name}: {_relisted(self.before, self.after)}"

@@ -1,4 +1,5 @@
-"""Plan, Job, Lease, EnvLock, Resources, Session, Server: what lowering yields and emission writes.
+"""What lowering yields and emission writes: Plan, Job, Lease, SoftwareLock, Resources, Session,
+Server.
 
 Inputs are job ids on this level; `plan.json` names objects (`<kind>/<key>`) instead, see
 `agentc.plan.render`.
@@ -20,15 +21,15 @@ changes the last digits of what is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvLock:
-    """A software environment by name, with the text of its lock."""
+class SoftwareLock:
+    """A software stack by name, with the text of its lock."""
 
     name: str
     lock: str
 
     @property
     def sha256(self) -> str:
-        """Digest of the lock: the environment's identity."""
+        """Digest of the lock: the stack's identity."""
         return lock_digest(self.lock)
 
 
@@ -66,13 +67,13 @@ class ResourceRequest:
 class Lease:
     """A server that a job needs while it runs: what its backend drafted, and where it is.
 
-    `environment` names the software environment of the plan that the program runs in, None for a
+    `software` names the software stack of the plan that the program runs in, None for a
     remote endpoint. `server` is the id of the plan's shared server that is meant, "" for one of
     the job's own.
     """
 
     draft: LeaseDraft
-    environment: str | None
+    software: str | None
     server: str = ""
 
 
@@ -118,7 +119,7 @@ class JobBody:
     """
 
     draft: JobDraft
-    environment: str
+    software: str
     identity: Mapping[str, Json]
     asked: Mapping[str, ResourceRequest] = field(default_factory=dict)
 
@@ -146,8 +147,8 @@ class Job:
         return self.body.draft
 
     @property
-    def environment(self) -> str:
-        return self.body.environment
+    def software(self) -> str:
+        return self.body.software
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -213,7 +214,7 @@ class Plan:
     spec_file: str
     spec_sha256: str
     params: Mapping[str, Json]
-    environments: Mapping[str, EnvLock]
+    software: Mapping[str, SoftwareLock]
     jobs: tuple[Job, ...]
     sessions: tuple[Session, ...] = ()
     servers: tuple[Server, ...] = ()

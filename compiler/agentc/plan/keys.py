@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from agentc.backend_api import LeaseDraft
 from agentc.ir.module import Inputs
 from agentc.kinds.field import Json
-from agentc.plan.job import EnvLock, Job, JobBody, Lease
+from agentc.plan.job import Job, JobBody, Lease, SoftwareLock
 
 SCALARS = frozenset({str, int, bool, type(None)})
 """Types whose values are plain JSON as they are."""
@@ -110,7 +110,7 @@ DIGITS = 32
 
 def job_key(
     job: Job,
-    environments: Mapping[str, EnvLock],
+    software: Mapping[str, SoftwareLock],
     producer_keys: Mapping[str, str],
     texts: CanonicalTexts | None = None,
 ) -> str:
@@ -119,7 +119,7 @@ def job_key(
     texts = CanonicalTexts() if texts is None else texts
     draft = job.draft
     inputs = {role: [producer_keys[i] for i in ids] for role, ids in job.inputs.items() if ids}
-    lock = environments[job.environment].sha256
+    lock = software[job.software].sha256
     leases = sorted(job.leases, key=lambda lease: lease.draft.role)
     return _digest_of_text(
         canonical_list(
@@ -129,7 +129,7 @@ def job_key(
                 texts.identity(job.body),
                 text_of_keys(inputs),
                 canonical_list(
-                    lease_text(lease, job.inputs, environments, producer_keys, texts)
+                    lease_text(lease, job.inputs, software, producer_keys, texts)
                     for lease in leases
                 ),
             ]
@@ -140,12 +140,12 @@ def job_key(
 def lease_text(
     lease: Lease,
     inputs: Inputs,
-    environments: Mapping[str, EnvLock],
+    software: Mapping[str, SoftwareLock],
     producer_keys: Mapping[str, str],
     texts: CanonicalTexts,
 ) -> str:
     """The canonical text of `lease_identity`."""
-    head, served = _server_of(lease, inputs, environments, producer_keys)
+    head, served = _server_of(lease, inputs, software, producer_keys)
     settings = texts.identity(lease.draft)
     return canonical_list([texts.items(*head), settings, text_of_keys(served)])
 
@@ -153,23 +153,23 @@ def lease_text(
 def lease_identity(
     lease: Lease,
     inputs: Inputs,
-    environments: Mapping[str, EnvLock],
+    software: Mapping[str, SoftwareLock],
     producer_keys: Mapping[str, str],
 ) -> list[Json]:
-    """What makes two leases the same server: role, backend, version, environment lock, semantic
+    """What makes two leases the same server: role, backend, version, software lock, semantic
     settings and the keys of the checkpoint served."""
-    head, served = _server_of(lease, inputs, environments, producer_keys)
+    head, served = _server_of(lease, inputs, software, producer_keys)
     return [*head, dict(lease.draft.identity), None if served is None else [*served]]
 
 
 def _server_of(
     lease: Lease,
     inputs: Inputs,
-    environments: Mapping[str, EnvLock],
+    software: Mapping[str, SoftwareLock],
     producer_keys: Mapping[str, str],
 ) -> tuple[tuple[str | int | None, ...], list[str] | None]:
     """What a lease starts, but for its settings, and the keys of what it serves."""
-    lock = None if lease.environment is None else environments[lease.environment].sha256
+    lock = None if lease.software is None else software[lease.software].sha256
     name = lease.draft.input
     served = None if name is None else [producer_keys[i] for i in inputs[name]]
     return (lease.draft.role, lease.draft.backend, lease.draft.version, lock), served

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 
 
 @paused_collection()
@@ -44,9 +44,9 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "params": plain_json(plan.params),
         **({"chosen": plain_json(plan.chosen)} if plan.chosen else {}),
         **({"code": plain_json(plan.code)} if plan.code else {}),
-        "environments": {
-            name: {"lock": lock.sha256, "file": f"environments/{name}.txt"}
-            for name, lock in sorted(plan.environments.items())
+        "software": {
+            name: {"lock": lock.sha256, "file": f"software/{name}.txt"}
+            for name, lock in sorted(plan.software.items())
         },
         "jobs": [_job(job, objects, records) for job in plan.jobs],
         "sessions": [record(session) for session in plan.sessions],
@@ -174,7 +174,7 @@ def read_document(text: str) -> dict[str, Json]:
     except json.JSONDecodeError as error:
         raise ValueError(f"this is no plan: {error.msg} at line {error.lineno}") from None
     if not isinstance(document, dict) or document.get("plan") != PLAN_VERSION:
-        raise ValueError("this is no plan of version 1")
+        raise ValueError("this is no plan of version 2")
     return document
 
 

@@ -285,7 +285,7 @@ def _idle(items: tuple[Item, ...], names: str) -> str:
 
 
 def _details(job: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{job['kind']} of {job['stage']}, version {job['version']}, in {job['environment']}"
+    yield f"{job['kind']} of {job['stage']}, version {job['version']}, in {job['software']}"
     for role, names in job["inputs"].items():
         yield f"{role}: {', '.join(names)}"
     settings = job["identity"].get("settings")

@@ -26,8 +26,8 @@ def verify_plan(plan: Plan) -> list[str]:
             if parent not in known
         ]
         known.add(job.id)
-        if job.environment not in plan.environments:
-            faults.append(f"{job.id} runs in the unknown environment {job.environment}")
+        if job.software not in plan.software:
+            faults.append(f"{job.id} runs in the unknown software stack {job.software}")
         faults += [
             f"the {lease.draft.role} lease of {job.id} serves the unknown role {lease.draft.input}"
             for lease in job.leases

@@ -71,14 +71,14 @@ class Work:
         names = dict.fromkeys(made_by.get(name, name) for name in self.wanted)
         return tuple(self.layout.manifest(name) for name in names)
 
-    def environments(self) -> tuple[str, ...]:
-        """Names of the software environments that the missing jobs run in."""
+    def software(self) -> tuple[str, ...]:
+        """Names of the software stacks that the missing jobs run in."""
         names: dict[str, None] = {}
         for job in self.missing:
-            names[job["environment"]] = None
+            names[job["software"]] = None
             for lease in job["leases"]:
-                if lease.get("environment"):
-                    names[lease["environment"]] = None
+                if lease.get("software"):
+                    names[lease["software"]] = None
         return tuple(names)
 
 

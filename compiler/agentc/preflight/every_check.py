@@ -68,7 +68,7 @@ def every_check(
         *check_shared_servers(settled, profile),
         *check_job_variables(os.environ),
         *([] if cluster else check_machine(settled)),
-        *check_gpu_software(settled, compiled.plan.environments, work.layout, here=not cluster),
+        *check_gpu_software(settled, compiled.plan.software, work.layout, here=not cluster),
         *hub.check_cached(files),
     ]
     if reach:

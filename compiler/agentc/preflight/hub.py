@@ -15,7 +15,7 @@ from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.table import makers
 from agentc.preflight.finding import PreflightFinding
 from agentc.runtime.model_folder.hub_cache import DATA_SETS, snapshot_folder
-from agentc.runtime.software.environment import trouble_of_secret
+from agentc.runtime.software.job_software import trouble_of_secret
 
 _ENDPOINT = "https://huggingface.co"
 _TIMEOUT_S = 10.0

@@ -69,7 +69,7 @@ def check_disk(layout: StoreLayout, expected: Summary | None) -> Iterator[Prefli
         yield PreflightFinding(
             check="disk",
             verdict="warning",
-            message=f"{place} has room for {status.f_favail} more files; one software environment "
+            message=f"{place} has room for {status.f_favail} more files; one software stack "
             "has tens of thousands",
             fix=fix,
         )

@@ -1,5 +1,5 @@
 """Whether what a run needs first answers from here: SLURM's queue, and the package index where
-software environments have to be built."""
+software stacks have to be built."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _queue_failure() -> str | None:
 def check_package_index(
     needed: Sequence[Needed], layout: StoreLayout
 ) -> Iterator[PreflightFinding]:
-    """A problem where software environments are missing and the host of the package index cannot be
+    """A problem where software stacks are missing and the host of the package index cannot be
     reached; a warning where there are folders of wheels, too, which may have all of it."""
     missing = [each for each in needed if not each.ready(layout) and _installs(each.lock)]
     settings = (settings_of_pip() or {}) if missing else {}

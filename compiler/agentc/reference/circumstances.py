@@ -14,7 +14,7 @@ from agentc.backend_api import (
     BackendTable,
     JobDraft,
     LowerContext,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
@@ -58,7 +58,7 @@ def _compare_with_a_misspelt_lock(table: BackendTable) -> BackendTable:
     lock = "# agentc: pyhton 3.10\n"
 
     def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
-        software = SoftwareEnvironment(name="acme", lock=lock)
+        software = Software(name="acme", lock=lock)
         drafts = compare.lower(stage, context)
         return tuple(replace(draft, software=software, backend="acme.compare") for draft in drafts)
 
@@ -78,7 +78,7 @@ def _expert_without_prompt(table: BackendTable) -> BackendTable:
                 kind="expert",
                 backend="acme.expert",
                 version=1,
-                software=SoftwareEnvironment(name="acme", lock=""),
+                software=Software(name="acme", lock=""),
                 program=("-m", "acme"),
                 view=view,
                 config={name: view.get(name) for name in fields},
@@ -93,7 +93,7 @@ def _expert_without_prompt(table: BackendTable) -> BackendTable:
         kind="expert",
         version=1,
         doc="Takes recorded episodes.",
-        software=SoftwareEnvironment(name="acme", lock=""),
+        software=Software(name="acme", lock=""),
         lower=lower,
     )
     return BackendTable({**table.backends, backend.id: backend}, table.broken)

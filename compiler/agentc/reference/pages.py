@@ -101,7 +101,7 @@ def backends_page(table: BackendTable) -> str:
             "it changes what that backend computes, and so the key of its result."
         ),
         "",
-        "| backend | does | version | environment |",
+        "| backend | does | version | software |",
         "|---|---|---|---|",
     ]
     for backend in table:

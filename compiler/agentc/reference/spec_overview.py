@@ -91,7 +91,7 @@ def _needs(compiled: Compilation, table: BackendTable) -> Iterator[str]:
     if secrets:
         yield f"secrets: {', '.join(secrets)}"
     if compiled.plan is not None:
-        yield f"software: {', '.join(compiled.plan.environments)}"
+        yield f"software: {', '.join(compiled.plan.software)}"
 
 
 def _entries(module: Module, table: BackendTable) -> Iterator[str]:

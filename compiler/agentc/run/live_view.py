@@ -111,7 +111,7 @@ def _alike(name: str) -> str:
 _STYLES = {
     "waiting": "dim",
     "queued": "dim",
-    "environment": "cyan",
+    "software": "cyan",
     "leases": "cyan",
     "running": "bold cyan",
     "checking": "cyan",

@@ -33,9 +33,9 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.store.presence import listed_names, staged_names
 
 State = Literal[
-    "waiting", "queued", "environment", "leases", "running", "checking", "done", "failed", "killed"
+    "waiting", "queued", "software", "leases", "running", "checking", "done", "failed", "killed"
 ]
-ACTIVE = ("environment", "leases", "running", "checking")
+ACTIVE = ("software", "leases", "running", "checking")
 _FULL_DISK = re.compile(r"cannot write .*: no space is left on its file system \(ENOSPC; .*")
 
 

@@ -52,7 +52,7 @@ from agentc.run.snakemake_process import (
 from agentc.run.text_view import PlainView
 from agentc.runtime.machine.process import StoppedError, stoppable
 from agentc.runtime.servers.server_log import last_lines
-from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.store.file_system import (
     explain,
     explain_start,
@@ -147,7 +147,7 @@ def _run(
             "interrupted; finished results are kept, run the same command to resume",
             file=sys.stderr,
         )
-    except (SoftwareEnvironmentError, DriverMissingError) as error:
+    except (SoftwareError, DriverMissingError) as error:
         code = EXIT_FAILED
         print(f"agentc: {error}", file=sys.stderr)
     else:
@@ -188,7 +188,7 @@ def _make(
     records: list[WaitingRecord],
     trackers: Trackers,
 ) -> int:
-    """Register the run, build software environments and drive Snakemake. The record of the jobs
+    """Register the run, build software stacks and drive Snakemake. The record of the jobs
     that wait in a queue is added to `records`. Returns the exit code."""
     layout, name = work.layout, variant_of(work.document).label
     require_driver()
@@ -208,7 +208,7 @@ def _make(
             records.append(waiting)
             queue = QueueWords(waiting, partial(options.explain, work))
             leftovers.wait_for(orphans.awaited, lambda: view.show(observer.observe()))
-            _build_environments(work, directory, view, options.spec_directory)
+            _build_software(work, directory, view, options.spec_directory)
             # Each of two runs that begin at once sees the other: both have their record.
             others = {
                 other.token
@@ -296,21 +296,19 @@ def _queue_of(options: DriverOptions) -> str | None:
     return profile.executor if profile is not None and profile.queued else None
 
 
-def _build_environments(
+def _build_software(
     work: Work, directory: Path, view: RunView, spec_directory: Path | None
 ) -> None:
-    """Build the software environments that are not there yet, before jobs would wait for them."""
+    """Build the software stacks that are not there yet, before jobs would wait for them."""
     needed = []
-    for name in work.environments():
-        lock = (directory / work.document["environments"][name]["file"]).read_bytes()
+    for name in work.software():
+        lock = (directory / work.document["software"][name]["file"]).read_bytes()
         needed.append(Needed(name=name, lock=lock.decode("utf-8")))
-    missing = [environment for environment in needed if not environment.ready(work.layout)]
+    missing = [stack for stack in needed if not stack.ready(work.layout)]
     if not missing:
         return
-    names = ", ".join(environment.name for environment in missing)
-    view.print_line(
-        f"building {counted(len(missing), 'software environment')}: {names} (once for all)"
-    )
+    names = ", ".join(stack.name for stack in missing)
+    view.print_line(f"building {counted(len(missing), 'software stack')}: {names} (once for all)")
     lines: SimpleQueue[tuple[Needed, str]] = SimpleQueue()
     with ThreadPoolExecutor(max_workers=1) as builder:
         # The builders are waited for here, where signals arrive.
@@ -319,7 +317,7 @@ def _build_environments(
             build_all,
             missing,
             work.layout,
-            lambda environment, line: lines.put((environment, line)),
+            lambda stack, line: lines.put((stack, line)),
             stop=stop,
             spec_directory=spec_directory,
             withheld=_secret_names(work),
@@ -327,11 +325,9 @@ def _build_environments(
         try:
             while not (built.done() and lines.empty()):
                 with suppress(Empty):
-                    environment, line = lines.get(timeout=LOOK_S)
-                    passing = not line.startswith("environment ready")
-                    view.print_line(
-                        f"software environment {environment.name}: {line}", passing=passing
-                    )
+                    stack, line = lines.get(timeout=LOOK_S)
+                    passing = not line.startswith("software ready")
+                    view.print_line(f"software stack {stack.name}: {line}", passing=passing)
         except BaseException:
             stop.set()
             raise

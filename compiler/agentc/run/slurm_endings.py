@@ -68,7 +68,7 @@ _REMEDIES = {
     "OUT_OF_MEMORY": "it used more memory than it had asked for; raise `placement: {mem_mb: ...}`"
     " of the stage, or `mem_mb` in the profile",
     NOT_BEGUN: "SLURM's controller or the daemon of its node did not answer when it was to begin",
-    UNSTARTED: "its node may lack the Python environment of agentc, or the store; see that log",
+    UNSTARTED: "its node may lack agentc's own Python, or the store; see that log",
     "NODE_FAIL": "its node failed; `slurm-requeue: true` in the profile lets SLURM start it again",
     "BOOT_FAIL": "its node did not start",
     "PREEMPTED": "a job of higher priority took its place; `slurm-requeue: true` in the profile"

@@ -18,7 +18,7 @@ from agentc.text import and_more, counted, duration
 STATE_WORDS = {
     "waiting": "waiting",
     "queued": "queued",
-    "environment": "building its software environment",
+    "software": "building its software stack",
     "leases": "starting servers",
     "running": "running",
     "checking": "checking the result",
@@ -84,7 +84,7 @@ def sentence(seen: JobSnapshot) -> str:
         return f"{words}: {seen.message.splitlines()[0]}" if seen.message else words
     if seen.queue is not None and (seen.state in ("queued", "waiting") or _suspended(seen.queue)):
         return in_queue(seen.queue)
-    if seen.state in ("environment", "leases") and seen.message:
+    if seen.state in ("software", "leases") and seen.message:
         return f"{words} ({seen.message})"
     parts = [amount(seen), speed(seen), numbers(seen), remaining(seen)]
     return ", ".join([words, *(part for part in parts if part)])

@@ -1,2 +1,2 @@
 """The job runtime: the wrapper that prepares, starts, watches and publishes a job. Standard library
-only: it starts before any software environment is there. Programs import `agentc.program`."""
+only: it starts before any software stack is there. Programs import `agentc.program`."""

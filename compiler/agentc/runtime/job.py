@@ -1,6 +1,6 @@
 """The wrapper around every job: `python -m agentc.runtime.job --plan P --store S --job ID`.
 
-Snakemake's shell lines exec this. It locks the object, provides the software environment and the
+Snakemake's shell lines exec this. It locks the object, provides the software stack and the
 servers, runs the program, checks what came out, and publishes it; see contracts.md, section 3.
 With `--session ID` it does so for all members of a session on shared servers.
 """
@@ -69,7 +69,7 @@ def _work(
 ) -> int:
     # Imported late: a wrapper that finds its object in the store is done in half the time.
     from agentc.runtime.machine.process import StoppedError
-    from agentc.runtime.software.environment import SoftwareEnvironmentError
+    from agentc.runtime.software.job_software import SoftwareError
     from agentc.runtime.store.layout import adopt_umask
     from agentc.runtime.store.object_lock import LostClaimError
     from agentc.runtime.wrapper import Wrapper
@@ -81,7 +81,7 @@ def _work(
     adopt_umask(layout)
     try:
         return Wrapper(layout, plan, jobs, session, options.get("asked", "")).run()
-    except (PlanError, SoftwareEnvironmentError, LostClaimError, OSError) as error:
+    except (PlanError, SoftwareError, LostClaimError, OSError) as error:
         print(f"agentc: {error}", file=sys.stderr)
         return 1
     except StoppedError as error:

@@ -67,7 +67,7 @@ class JobRun:
         self.python: list[str] = []
         self.gpus = 0
         """How many its program has to see on this node."""
-        self.environment: dict[str, Any] = {}
+        self.software: dict[str, Any] = {}
         self.variables: dict[str, str] = {}
         self.planned = planned_leases(job)
         self.leases: list[JobLease] = []
@@ -175,7 +175,7 @@ class JobRun:
             message = f"its program {exit_description(child.status)}"
             log = last_lines(self.staging.log, 20, self.staging.log_begins)
             full = full_disk_hint(log, self.staging.path)
-            lacking = missing_module_hint(log, str(self.job["environment"]))
+            lacking = missing_module_hint(log, str(self.job["software"]))
             hints = [message, allocation.out_of_memory(self._kills), full, lacking]
             self.fail("\n".join(filter(None, hints)))
             return
@@ -308,7 +308,7 @@ class JobRun:
             "identity": job.get("identity") or {},
             "config": job["config"],
             "agentc": __version__,
-            "environment": {**self.environment, **read_reports(self.staging.imported / "program")},
+            "software": {**self.software, **read_reports(self.staging.imported / "program")},
             "leases": [lease.manifest() for lease in self.leases],
             "facts": self.staging.facts(),
             "hardware": self._machine.describe(),

@@ -21,7 +21,7 @@ from agentc.runtime.servers.job_leases import (
 )
 from agentc.runtime.servers.server_group import ServerCopies
 from agentc.runtime.servers.shared_server import SharedServer, SharedServers, await_ready
-from agentc.runtime.software import environment
+from agentc.runtime.software import job_software
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile, module_of
 from agentc.runtime.store.staging import Staging
@@ -52,8 +52,8 @@ class Provision:
         self._names: set[str] = set()
 
     def provide(self, members: Sequence[JobRun]) -> list[AnyLease]:
-        """Software environments first, then servers; returns the servers, ready. Raises LeaseError,
-        SoftwareEnvironmentError, DevicesError, StoppedError."""
+        """Software stacks first, then servers; returns the servers, ready. Raises LeaseError,
+        SoftwareError, DevicesError, StoppedError."""
         planned = [lease for member in members for lease in member.planned]
         views = self._devices.divide(
             {
@@ -64,11 +64,11 @@ class Provision:
         )
         takers = self._gpu_software(members, views)
         self._assert_driver(takers)
-        pythons = self._environments(members)
+        pythons = self._stacks(members)
         self._assert_compiler(members, takers, pythons)
         modules = [module_of(member.job["program"]) for member in members]
         modules += [lease.module for lease in planned]
-        code = environment.code_directory(self._layout, modules, self._plan.code())
+        code = job_software.code_directory(self._layout, modules, self._plan.code())
         leases: list[AnyLease] = []
         by_identity: dict[str, AnyLease | ServerCopies] = {}
         for member in members:
@@ -76,7 +76,7 @@ class Provision:
             for lease in member.planned:
                 if lease.inside:
                     account = member.staging.account_file
-                    member.leases.append(InsideLease(lease, account, member.environment))
+                    member.leases.append(InsideLease(lease, account, member.software))
                     continue
                 if lease.identity not in by_identity and self._shared.serves(lease.server):
                     of_others = self._shared.lease(lease.spec)
@@ -110,17 +110,17 @@ class Provision:
         """What the job's program is started with."""
         job = member.job
         member.leases = []
-        path, complete = pythons[job["environment"]]
-        member.python = environment.python_command(path, complete, self._layout.root, code)
-        member.environment = {
-            "name": job["environment"],
+        path, complete = pythons[job["software"]]
+        member.python = job_software.python_command(path, complete, self._layout.root, code)
+        member.software = {
+            "name": job["software"],
             "lock": complete["lock"],
             "python": complete["python"],
             "versions": complete["versions"],
         }
-        secrets = environment.resolve_secrets(caller_secrets(job))
-        software = environment.programs_of(path, complete)
-        member.variables = environment.job_variables(code, *_needs(job), secrets, software)
+        secrets = job_software.resolve_secrets(caller_secrets(job))
+        programs = job_software.programs_of(path, complete)
+        member.variables = job_software.job_variables(code, *_needs(job), secrets, programs)
         member.variables.update(views.program)
         member.gpus = views.gpus
 
@@ -133,16 +133,16 @@ class Provision:
         views: DeviceViews,
     ) -> list[own_server.OwnServer]:
         """A server that the job starts, in all its copies; or somebody else's endpoint."""
-        own = environment.resolve_secrets(planned.secrets)
+        own = job_software.resolve_secrets(planned.secrets)
         python: list[str] = []
-        software: Path | None = None
+        programs: Path | None = None
         record: dict[str, Any] = {}
         if not planned.remote:
-            path, complete = pythons[str(planned.environment)]
-            software = environment.programs_of(path, complete)
-            python = environment.python_command(path, complete, self._layout.root, code)
+            path, complete = pythons[str(planned.software)]
+            programs = job_software.programs_of(path, complete)
+            python = job_software.python_command(path, complete, self._layout.root, code)
             record = {"lock": complete["lock"], "python": complete["python"]}
-        variables = environment.job_variables(code, *_needs(job), own, software)
+        variables = job_software.job_variables(code, *_needs(job), own, programs)
         copies = []
         served = [self._layout.data(name) for name in planned.served[:1]]
         for number, shown in enumerate(views.server(planned.identity)):
@@ -180,50 +180,48 @@ class Provision:
             server_group.start_all(own_ones, self._supervisor)
 
     def _gpu_software(self, members: Sequence[JobRun], views: DeviceViews) -> set[str]:
-        """Names of the software environments of programs and servers that have GPUs."""
-        names = {str(member.job["environment"]) for member in members if views.gpus}
+        """Names of the software stacks of programs and servers that have GPUs."""
+        names = {str(member.job["software"]) for member in members if views.gpus}
         for member in members:
             taking = [
                 lease for lease in member.planned if lease.starts_server and lease.taker.devices
             ]
-            names |= {
-                str(lease.environment) for lease in taking if any(views.server(lease.identity))
-            }
+            names |= {str(lease.software) for lease in taking if any(views.server(lease.identity))}
         return names
 
     def _assert_driver(self, names: set[str]) -> None:
-        """Raise SoftwareEnvironmentError, before anything is built, where the CUDA of a software
-        environment needs a newer driver than this machine has."""
+        """Raise SoftwareError, before anything is built, where the CUDA of a software
+        stack needs a newer driver than this machine has."""
         if not names:
             return
         # Imported late: few jobs have GPUs, and every one would pay for it.
         from agentc.runtime.software.host_requirements import (
             driver_fault,
             driver_version,
-            environment_cuda,
+            software_cuda,
         )
 
         driver = driver_version()
         for name in sorted(names):
             lock, text = self._plan.lock(name)
-            built = environment.read_complete(self._layout.environment(lock)) or {}
-            cuda = environment_cuda(text, built.get("versions") or {})
+            built = job_software.read_complete(self._layout.software_stack(lock)) or {}
+            cuda = software_cuda(text, built.get("versions") or {})
             fault = driver_fault(cuda, driver, os.environ)
             if fault is not None:
-                raise environment.SoftwareEnvironmentError(
-                    f"the software environment {name} cannot use the GPUs of this machine: {fault}"
+                raise job_software.SoftwareError(
+                    f"the software stack {name} cannot use the GPUs of this machine: {fault}"
                 )
 
     def _assert_compiler(
         self, members: Sequence[JobRun], gpus: set[str], pythons: _Pythons
     ) -> None:
-        """Raise SoftwareEnvironmentError where a program compiles code while it runs, and this
+        """Raise SoftwareError where a program compiles code while it runs, and this
         machine has no compiler or no Python headers."""
         words: dict[str, list[str]] = {name: [] for name in gpus}
         for member in members:
             for lease in member.planned:
-                if lease.starts_server and lease.environment and lease.environment not in words:
-                    words[lease.environment] = lease.spec["program"]
+                if lease.starts_server and lease.software and lease.software not in words:
+                    words[lease.software] = lease.spec["program"]
         for name in sorted(words):
             _, record = pythons[name]
             _, text = self._plan.lock(name)
@@ -236,23 +234,23 @@ class Provision:
             if package is not None:
                 fault = compiler_fault(package, name in gpus, record.get("interpreter"), os.environ)
                 if fault is not None:
-                    raise environment.SoftwareEnvironmentError(fault)
+                    raise job_software.SoftwareError(fault)
 
-    def _environments(self, members: Sequence[JobRun]) -> _Pythons:
-        wanted = {member.job["environment"] for member in members}
+    def _stacks(self, members: Sequence[JobRun]) -> _Pythons:
+        wanted = {member.job["software"] for member in members}
         for member in members:
             own = [lease for lease in member.planned if not self._shared.serves(lease.server)]
-            wanted |= {lease.environment for lease in own} - {None}
+            wanted |= {lease.software for lease in own} - {None}
 
         def report(line: str) -> None:
             for member in members:
-                member.staging.status("environment", f"{name}: {line}")
+                member.staging.status("software", f"{name}: {line}")
 
         pythons = {}
         for name in sorted(wanted):
             lock, text = self._plan.lock(name)
             with self._supervisor.interruptible():
-                pythons[name] = environment.ensure_environment(self._layout, lock, text, report)
+                pythons[name] = job_software.ensure_software(self._layout, lock, text, report)
         return pythons
 
     def _declined(self, planned: PlannedLease) -> bool:

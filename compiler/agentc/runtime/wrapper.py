@@ -1,6 +1,6 @@
 """Wrapper: what prepares, starts, watches and publishes one job, or the members of one session.
 
-It locks the objects, provides software environments and servers, runs the programs, and publishes.
+It locks the objects, provides software stacks and servers, runs the programs, and publishes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agentc.runtime.servers.shared_server import (
     SharedServerLostError,
     SharedServers,
 )
-from agentc.runtime.software import environment, variables
+from agentc.runtime.software import job_software, variables
 from agentc.runtime.store import file_system
 from agentc.runtime.store.file_system import explain_os_error
 from agentc.runtime.store.layout import StoreLayout
@@ -48,7 +48,7 @@ _LOOK_S = 0.2
 
 _FAILURES = (
     own_server.LeaseError,
-    environment.SoftwareEnvironmentError,
+    job_software.SoftwareError,
     allocation.NotGrantedError,
     DevicesError,
     OSError,
@@ -269,9 +269,9 @@ class Wrapper:
         variables.declare_secrets(self.plan.secret_names())
         for member in members:
             own = member.job.get("secrets") or {}
-            self.secrets += environment.resolve_secrets(own, sent=False).values()
+            self.secrets += job_software.resolve_secrets(own, sent=False).values()
             for wanted in leased_secrets(member.job):
-                self.secrets += environment.resolve_secrets(wanted, sent=True).values()
+                self.secrets += job_software.resolve_secrets(wanted, sent=True).values()
 
     def _work(
         self, members: Sequence[JobRun], leases: Sequence[AnyLease], supervisor: Supervisor

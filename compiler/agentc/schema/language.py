@@ -52,7 +52,7 @@ TOP_LEVEL: dict[str, str] = {
     "environments": "Environments that agents act in.",
     "servers": "How checkpoints are served while they act.",
     "prompts": "Prompts, shared by training and evaluation.",
-    "software": "Locks of the spec's own for software environments that backends bring along.",
+    "software": "Locks of the spec's own for software stacks that backends bring along.",
     "defaults": "Values for every stage that has such a key and does not set it.",
     "stages": "What is done, as a graph of stages and repeats.",
     "claims": "What the paper says of its evaluations, by name; the last stage judges each.",

@@ -1,5 +1,5 @@
 """A study: the trials of a search, kept in the store, for one searcher at a time; and the program
-that proposes values, in its own software environment.
+that proposes values, in its own software stack.
 
 The program receives a line of JSON and answers with one. The first opens the study: `file`,
 `name`, `direction`, `sampler`, `pruner`, `startup_trials`, `seed`, and `axes`, each with
@@ -25,7 +25,7 @@ from agentc.exit_codes import EXIT_FAILED, CommandError
 from agentc.ir.search import Search
 from agentc.kinds.field import Json
 from agentc.plan.keys import canonical_text
-from agentc.runtime.software import environment
+from agentc.runtime.software import job_software
 from agentc.runtime.store.layout import StoreLayout
 from agentc.searching.objective import Measured
 from agentc.software.requirements import Needed
@@ -42,7 +42,7 @@ class SearcherFailedError(CommandError):
 
 class SearcherProcess:
     """Started at once, with the opening request; `log` takes what its library prints. Raises
-    SoftwareEnvironmentError where it cannot be started, SearcherFailedError where it ends."""
+    SoftwareError where it cannot be started, SearcherFailedError where it ends."""
 
     def __init__(
         self,
@@ -52,15 +52,15 @@ class SearcherProcess:
         log: Path,
     ) -> None:
         needed = needed_by_searcher(searcher)
-        directory, record = environment.ensure_environment(layout, needed.sha256, needed.lock)
-        code = environment.code_directory(layout, [searcher.program])
-        command = environment.python_command(directory, record, layout.root, code)
-        programs = environment.programs_of(directory, record)
+        directory, record = job_software.ensure_software(layout, needed.sha256, needed.lock)
+        code = job_software.code_directory(layout, [searcher.program])
+        command = job_software.python_command(directory, record, layout.root, code)
+        programs = job_software.programs_of(directory, record)
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 [*command, "-m", searcher.program],
-                env=environment.job_variables(code, _CPUS, False, {}, programs),
+                env=job_software.job_variables(code, _CPUS, False, {}, programs),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -102,7 +102,7 @@ class SearcherProcess:
 
 
 def needed_by_searcher(searcher: Searcher) -> Needed:
-    """Its software environment, which no job shares."""
+    """Its software stack, which no job shares."""
     software = searcher.software
     return Needed(name=software.name, lock=software.text, users=("search",))
 

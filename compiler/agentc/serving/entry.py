@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, SoftwareEnvironment
+from agentc.backend_api import BackendTable, EnvironmentBackend, LeaseDraft, Software
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.diagnostic import Source
 from agentc.front.read_module import build_module
@@ -34,7 +34,7 @@ class EnvironmentEntry:
 
     backend: EnvironmentBackend
     lease: LeaseDraft
-    software: SoftwareEnvironment
+    software: Software
     directory: Path
     asked: Mapping[str, LeaseDraft] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.servers.job_leases import asker_secrets
 from agentc.runtime.servers.own_server import OwnServer
 from agentc.runtime.servers.server_group import dead, death_message, end_all, start_all
-from agentc.runtime.software import environment
+from agentc.runtime.software import job_software
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of
@@ -60,20 +60,20 @@ def hosted(
 ) -> Iterator[Hosted]:
     """The entry's server, with all that it started ended when the block is left.
 
-    Raises LeaseError, SoftwareEnvironmentError, StoppedError, OSError.
+    Raises LeaseError, SoftwareError, StoppedError, OSError.
     """
     draft, lock = entry.lease, entry.software.text
     asked = {role: _spec(each) for role, each in entry.asked.items()}
     wanted = {**draft.secrets, **asker_secrets(list(asked.values()))}
-    secrets = environment.resolve_secrets(wanted, sent=True)
+    secrets = job_software.resolve_secrets(wanted, sent=True)
     mark = process.mark(f"env-serve/{os.getpid()}", str(folder))
     with Supervisor(mark, Redactor(list(secrets.values()))) as supervisor:
         digest = lock_digest(lock)
         with supervisor.interruptible():
-            built, record = environment.ensure_environment(layout, digest, lock, report)
-        code = environment.code_directory(layout, [module_of(draft.program)])
-        variables = environment.job_variables(
-            code, os.cpu_count() or 1, False, secrets, environment.programs_of(built, record)
+            built, record = job_software.ensure_software(layout, digest, lock, report)
+        code = job_software.code_directory(layout, [module_of(draft.program)])
+        variables = job_software.job_variables(
+            code, os.cpu_count() or 1, False, secrets, job_software.programs_of(built, record)
         )
         variables.setdefault("AGENTC_SPEC_DIR", str(entry.directory.absolute()))
         (folder / "logs").mkdir()
@@ -81,7 +81,7 @@ def hosted(
         def leased(spec: Mapping[str, Any]) -> OwnServer:
             return OwnServer(
                 spec,
-                python=environment.python_command(built, record, layout.root, code),
+                python=job_software.python_command(built, record, layout.root, code),
                 variables=variables,
                 model=None,
                 folder=folder,

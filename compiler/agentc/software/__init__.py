@@ -1,5 +1,5 @@
-"""Software environments as people see them: which are needed, which are there, whole, in use.
+"""Software stacks as people see them: which are needed, which are there, whole, in use.
 
-`agentc.runtime.software.environment` builds and uses them; here they are listed, verified and
+`agentc.runtime.software.job_software` builds and uses them; here they are listed, verified and
 removed.
 """

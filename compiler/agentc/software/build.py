@@ -1,4 +1,4 @@
-"""Builds several software environments at once, each in a process of its own, with their progress.
+"""Builds several software stacks at once, each in a process of its own, with their progress.
 
 A process can be ended when the user gives up, and pip's output is read line by line.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 from agentc.program.child import die_with_parent
 from agentc.runtime.machine import process
 from agentc.runtime.machine.output_filters import printable, unguarded
-from agentc.runtime.software.environment import SoftwareEnvironmentError, read_complete
+from agentc.runtime.software.job_software import SoftwareError, read_complete
 from agentc.runtime.store.file_system import explain_start
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.requirements import Needed
@@ -49,7 +49,7 @@ def build_all(
     that are `withheld`.
 
     One that fails does not stop the others; `stop`, once set, ends them all. Raises
-    SoftwareEnvironmentError with every failure.
+    SoftwareError with every failure.
     """
     missing = [one for one in needed if not one.ready(layout)]
     if not missing:
@@ -73,7 +73,7 @@ def build_all(
                 for build in done:
                     failure = build.result()
                     if failure is not None:
-                        failures.append(f"the software environment {builds[build].name}: {failure}")
+                        failures.append(f"the software stack {builds[build].name}: {failure}")
                 if stop is not None and stop.is_set():
                     break
         finally:
@@ -81,7 +81,7 @@ def build_all(
             running.end()
             pool.shutdown(wait=True, cancel_futures=True)
     if failures:
-        raise SoftwareEnvironmentError("\n".join(sorted(failures)))
+        raise SoftwareError("\n".join(sorted(failures)))
 
 
 class _Running:
@@ -133,7 +133,7 @@ def _build(
     """Build one; what went wrong, or None."""
     lock = folder / f"{one.name}.txt"
     lock.write_bytes(one.lock.encode("utf-8"))
-    argv = [sys.executable, "-m", "agentc.runtime.build_environment"]
+    argv = [sys.executable, "-m", "agentc.runtime.build_software"]
     try:
         builder = running.start([*argv, "--store", str(layout.root), str(lock)])
     except OSError as error:
@@ -148,7 +148,7 @@ def _build(
     errors: list[str] = []
     listener = threading.Thread(target=lambda stream: errors.extend(stream), args=(builder.stderr,))
     listener.start()
-    head = f"environment {one.name}: "
+    head = f"software {one.name}: "
     for line in builder.stdout:
         report(one, line.rstrip().removeprefix(head))
     status = builder.wait()
@@ -197,7 +197,7 @@ class Progress:
                 return
             now = time.monotonic()
             last = self._told.get(one.name)
-            final = line.startswith("environment ready")
+            final = line.startswith("software ready")
             if last is None or final or now - last >= _EVERY_S:
                 self._told[one.name] = now
                 self._stream.write(f"{time.strftime('%H:%M:%S')} {one.name}: {line}\n")

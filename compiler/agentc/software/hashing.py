@@ -1,7 +1,7 @@
 """Puts the hashes of all files that may be installed into a lock, as its package index states them.
 
 `uv pip compile` is asked for exactly the pinned versions, so no version changes; comments, order
-and what stands beside the pins stay. `agentc env hash` is the command.
+and what stands beside the pins stay. `agentc software hash` is the command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What lies in the folder of software environments: built ones, half-built ones, their names, and
+"""What lies in the folder of software stacks: built ones, half-built ones, their names, and
 their removal, by one rename.
 
 A folder knows only its lock's digest; names come from installed backends and from the last plans
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agentc.runtime.software.environment import COMPLETE, read_complete, read_record
+from agentc.runtime.software.job_software import COMPLETE, read_complete, read_record
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.requirements import Needed
 from agentc.store.gc import is_held
@@ -29,7 +29,7 @@ State = Literal["ready", "incomplete", "being built", "half-built", "no interpre
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """An environment's folder. `digest` is its name there; `names` and `users` (backends and
+    """A stack's folder. `digest` is its name there; `names` and `users` (backends and
     experiments) are empty where nobody is known to use it. `record` is its `complete.json`, empty
     for one that is not whole; `used` is when it was last used (seconds since the epoch)."""
 
@@ -53,7 +53,7 @@ class Installed:
 
 
 def list_installed(layout: StoreLayout, needed: Iterable[Needed]) -> tuple[Installed, ...]:
-    """Everything in the folder of software environments, by name. `needed` are those of backends
+    """Everything in the folder of software stacks, by name. `needed` are those of backends
     that are installed."""
     names: dict[str, set[str]] = {}
     users: dict[str, set[str]] = {}
@@ -61,10 +61,10 @@ def list_installed(layout: StoreLayout, needed: Iterable[Needed]) -> tuple[Insta
         names.setdefault(one.sha256[:16], set()).add(one.name)
         users.setdefault(one.sha256[:16], set()).update(one.users)
     for experiment in run_names(layout):
-        for name, digest in _environments_of(RunFolder.of(layout, experiment).last_plan):
+        for name, digest in _software_of(RunFolder.of(layout, experiment).last_plan):
             names.setdefault(digest, set()).add(name)
             users.setdefault(digest, set()).add(f"experiment {experiment}")
-    folder = layout.environments
+    folder = layout.software
     found = [
         _installed(path, sorted(names.get(path.name, ())), sorted(users.get(path.name, ())))
         for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
@@ -105,10 +105,10 @@ def _installed(path: Path, names: list[str], users: list[str]) -> Installed:
     )
 
 
-def _environments_of(plan: Path) -> list[tuple[str, str]]:
+def _software_of(plan: Path) -> list[tuple[str, str]]:
     try:
         document = json.loads(plan.read_text(encoding="utf-8"))
-        entries = document["environments"].items()
+        entries = document["software"].items()
         return [(name, entry["lock"][:16]) for name, entry in entries]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
@@ -121,8 +121,8 @@ def _is_digest(name: str) -> bool:
 UNUSED_DAYS = 30
 
 
-class EnvironmentInUseError(Exception):
-    """A process works in the environment, or somebody builds it."""
+class SoftwareInUseError(Exception):
+    """A process works in the stack, or somebody builds it."""
 
 
 def unused(found: Iterable[Installed], days: float = UNUSED_DAYS) -> tuple[Installed, ...]:
@@ -137,16 +137,16 @@ def unused(found: Iterable[Installed], days: float = UNUSED_DAYS) -> tuple[Insta
     )
 
 
-def remove_environment(one: Installed) -> None:
-    """Delete it. Raises EnvironmentInUseError."""
+def remove_software(one: Installed) -> None:
+    """Delete it. Raises SoftwareInUseError."""
     busy = _process_in(one.path)
     if busy is not None:
-        raise EnvironmentInUseError(f"process {busy} runs in {one.label} ({one.path})")
+        raise SoftwareInUseError(f"process {busy} runs in {one.label} ({one.path})")
     with one.path.with_name(one.digest + ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise EnvironmentInUseError(f"{one.label} is being built") from None
+            raise SoftwareInUseError(f"{one.label} is being built") from None
         trash = one.path.with_name(f".{one.digest}.trash")
         shutil.rmtree(trash, ignore_errors=True)
         one.path.rename(trash)
@@ -154,7 +154,7 @@ def remove_environment(one: Installed) -> None:
 
 
 def _process_in(path: Path) -> int | None:
-    """A process of this machine (and user) that was started with the environment's Python."""
+    """A process of this machine (and user) that was started with the stack's Python."""
     begins = f"{path}/bin/".encode()
     for entry in Path("/proc").iterdir() if Path("/proc").is_dir() else ():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""Which software environments a plan, or what is installed, needs, and what each lacks here."""
+"""Which software stacks a plan, or what is installed, needs, and what each lacks here."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from agentc.backend_api import BackendTable, Tracker
 from agentc.diagnostics.sink import Sink
-from agentc.plan.job import EnvLock, Plan
+from agentc.plan.job import Plan, SoftwareLock
 from agentc.runtime.software.container import ContainerError, find_engine
-from agentc.runtime.software.environment import read_complete
 from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.job_software import read_complete
 from agentc.runtime.software.lock_text import LockTextError, lock_digest, read_lock_text
 from agentc.runtime.store.layout import StoreLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """A software environment that somebody needs. `users` are stages or backends, sorted."""
+    """A software stack that somebody needs. `users` are stages or backends, sorted."""
 
     name: str
     lock: str
@@ -26,12 +26,12 @@ class Needed:
 
     @property
     def sha256(self) -> str:
-        """The environment's identity."""
+        """The stack's identity."""
         return lock_digest(self.lock)
 
     def directory(self, layout: StoreLayout) -> Path:
         """Where it is, or will be."""
-        return layout.environment(self.sha256)
+        return layout.software_stack(self.sha256)
 
     def ready(self, layout: StoreLayout) -> bool:
         """Whether it can be used as it is."""
@@ -39,27 +39,27 @@ class Needed:
 
 
 def needed_by_plan(plan: Plan, jobs: Collection[str] | None = None) -> tuple[Needed, ...]:
-    """The environments of these jobs (ids; None: of all), with the stages that use them."""
+    """The stacks of these jobs (ids; None: of all), with the stages that use them."""
     users: dict[str, set[str]] = {}
     for job in plan.jobs:
         if jobs is None or job.id in jobs:
-            names = {job.environment, *(lease.environment for lease in job.leases)}
+            names = {job.software, *(lease.software for lease in job.leases)}
             for name in names - {None}:
                 users.setdefault(str(name), set()).add(job.stage)
-    return _listed(plan.environments, users)
+    return _listed(plan.software, users)
 
 
 def needed_by_backends(table: BackendTable) -> tuple[Needed, ...]:
-    """The environments of every installed backend, each lock once."""
-    locks: dict[str, EnvLock] = {}
+    """The stacks of every installed backend, each lock once."""
+    locks: dict[str, SoftwareLock] = {}
     users: dict[str, set[str]] = {}
     for backend in table:
         software = backend.software
         same = [name for name, lock in locks.items() if lock.lock == software.text]
         name = same[0] if same else software.name
         if not same and name in locks:
-            name += "-" + EnvLock(name=name, lock=software.text).sha256[:8]
-        locks[name] = EnvLock(name=name, lock=software.text)
+            name += "-" + SoftwareLock(name=name, lock=software.text).sha256[:8]
+        locks[name] = SoftwareLock(name=name, lock=software.text)
         users.setdefault(name, set()).add(backend.id)
     return _listed(locks, users)
 
@@ -73,7 +73,7 @@ def needed_by_tracker(tracker: Tracker) -> Needed:
 def report_lacking(
     needed: Iterable[Needed], layout: StoreLayout, sink: Sink, *, severity: str = "error"
 ) -> None:
-    """AGC670 for each environment that is to be built and whose Python this machine lacks, AGC672
+    """AGC670 for each stack that is to be built and whose Python this machine lacks, AGC672
     for a container without an engine: so that nothing is begun that would end there."""
     for one in needed:
         if one.ready(layout):
@@ -91,14 +91,14 @@ def report_lacking(
             what, _, remedy = str(error).partition("\nhelp: ")
             report(
                 "AGC672",
-                f"the software environment `{one.name}` cannot be used: {what}",
+                f"the software stack `{one.name}` cannot be used: {what}",
                 notes=(f"needed by {users}",),
                 fix=remedy,
             )
         except InterpreterMissingError as error:
             report(
                 "AGC670",
-                f"the software environment `{one.name}` cannot be built: {error.args[0]}",
+                f"the software stack `{one.name}` cannot be built: {error.args[0]}",
                 notes=(*error.looked, f"needed by {users}"),
                 fix="; ".join(error.remedy),
             )
@@ -106,7 +106,7 @@ def report_lacking(
             continue  # compiling has said so
 
 
-def _listed(locks: Mapping[str, EnvLock], users: Mapping[str, set[str]]) -> tuple[Needed, ...]:
+def _listed(locks: Mapping[str, SoftwareLock], users: Mapping[str, set[str]]) -> tuple[Needed, ...]:
     return tuple(
         Needed(name=name, lock=locks[name].lock, users=tuple(sorted(users[name])))
         for name in sorted(users)

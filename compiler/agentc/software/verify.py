@@ -1,4 +1,4 @@
-"""Verifies a built software environment: its interpreter, its files, its pins, its imports."""
+"""Verifies a built software stack: its interpreter, its files, its pins, its imports."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from agentc.runtime.software.container import ContainerError, describe_image
-from agentc.runtime.software.environment import SoftwareEnvironmentError, python_command
 from agentc.runtime.software.installation import REQUIREMENTS
+from agentc.runtime.software.job_software import SoftwareError, python_command
 from agentc.runtime.software.lock_text import LockText, normalised, read_lock_text
 from agentc.runtime.software.variables import variables_for_engine, variables_for_pip
 from agentc.runtime.store.digests import sha256_of
@@ -44,7 +44,7 @@ class Distribution:
     folder: Path
 
 
-def verify_environment(one: Installed, *, imports: bool = False) -> tuple[str, ...]:
+def verify_software(one: Installed, *, imports: bool = False) -> tuple[str, ...]:
     """What is wrong with it, as sentences; empty when it is as it was built. With `imports`, the
     modules of every pinned distribution are imported too, which takes a while."""
     if not one.record:
@@ -56,7 +56,7 @@ def verify_environment(one: Installed, *, imports: bool = False) -> tuple[str, .
         return tuple(_against_image(one))
     try:
         lock = read_lock_text((one.path / REQUIREMENTS).read_text(encoding="utf-8"))
-    except FileNotFoundError:  # an environment without packages
+    except FileNotFoundError:  # a stack without packages
         lock = LockText(())
     installed = list(_distributions(one.path))
     problems = [*_against_record(installed, one), *_against_pins(installed, lock)]
@@ -78,7 +78,7 @@ def _ask_interpreter(one: Installed) -> str | None:
         done = subprocess.run(
             argv, env=variables_for_pip({}), capture_output=True, text=True, check=False, timeout=60
         )
-    except (OSError, subprocess.TimeoutExpired, SoftwareEnvironmentError) as error:
+    except (OSError, subprocess.TimeoutExpired, SoftwareError) as error:
         return f"its interpreter cannot be started: {error}"
     recorded = str(one.record.get("python"))
     if done.returncode != 0:

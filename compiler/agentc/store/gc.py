@@ -33,10 +33,10 @@ _QUIET_S = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:
-    """Objects that are needed, and the digests of the locks of software environments."""
+    """Objects that are needed, and the digests of the locks of software stacks."""
 
     objects: frozenset[str]
-    environments: frozenset[str]
+    software: frozenset[str]
 
 
 def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 1) -> Roots:
@@ -58,7 +58,7 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
     objects = {name for plan in plans for name in plan.objects}
     return Roots(
         objects=frozenset(objects | used_by_wrappers(layout, but)),
-        environments=frozenset(digest for plan in plans for digest in plan.environments),
+        software=frozenset(digest for plan in plans for digest in plan.software),
     )
 
 
@@ -105,17 +105,17 @@ class StoreBusyError(CommandError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Garbage:
     """What can go, each with its size in bytes: objects and staging directories by
-    `<kind>/<key>`, software environments by digest."""
+    `<kind>/<key>`, software stacks by digest."""
 
     objects: dict[str, int] = field(default_factory=dict)
     staging: dict[str, int] = field(default_factory=dict)
-    environments: dict[str, int] = field(default_factory=dict)
+    software: dict[str, int] = field(default_factory=dict)
     keep_runs: int = 1
 
     @property
     def size(self) -> int:
         """Bytes altogether."""
-        parts = (self.objects, self.staging, self.environments)
+        parts = (self.objects, self.staging, self.software)
         return sum(sum(part.values()) for part in parts)
 
     def without(self, kept: Collection[str]) -> Garbage:
@@ -123,24 +123,24 @@ class Garbage:
         return Garbage(
             objects={name: size for name, size in self.objects.items() if name not in kept},
             staging={name: size for name, size in self.staging.items() if name not in kept},
-            environments=self.environments,
+            software=self.software,
             keep_runs=self.keep_runs,
         )
 
     def __bool__(self) -> bool:
-        return bool(self.objects or self.staging or self.environments)
+        return bool(self.objects or self.staging or self.software)
 
 
 def find_garbage(
     layout: StoreLayout,
     *,
-    environments: bool = False,
+    software: bool = False,
     keep_runs: int = 1,
     older_than_s: float = 0.0,
 ) -> Garbage:
     """What no root reaches, and staging directories of work that is published or that nobody asks
-    for. With `environments`, software environments that no plan uses, too (those of a shared
-    AGENTC_ENVIRONMENTS folder are never touched). `keep_runs` complete plans of each variant are
+    for. With `software`, software stacks that no plan uses, too (those of a shared
+    AGENTC_SOFTWARE folder are never touched). `keep_runs` complete plans of each variant are
     roots; objects and staging that were touched less than `older_than_s` ago stay.
 
     Raises ValueError when a plan cannot be read: its objects would look like garbage.
@@ -159,14 +159,14 @@ def find_garbage(
         and _touched(layout.staging(name)) < before
     }
     unused: dict[str, int] = {}
-    own = layout.root / "environments"
-    if environments and own.is_dir():
+    own = layout.root / "software"
+    if software and own.is_dir():
         unused = {
             path.name: size_of(path)
             for path in sorted(own.iterdir())
-            if path.is_dir() and path.name not in roots.environments
+            if path.is_dir() and path.name not in roots.software
         }
-    return Garbage(objects=objects, staging=staging, environments=unused, keep_runs=keep_runs)
+    return Garbage(objects=objects, staging=staging, software=unused, keep_runs=keep_runs)
 
 
 def _touched(path: Path) -> float:
@@ -189,9 +189,9 @@ def collect(layout: StoreLayout, garbage: Garbage) -> tuple[str, ...]:
         for start in range(0, len(names), _AT_ONCE):
             kept += _collect_some(layout, garbage, names[start : start + _AT_ONCE], trash)
             collector.beat()
-        for digest in garbage.environments:
-            if digest not in find_roots(layout, keep_runs=garbage.keep_runs).environments:
-                _drop(layout.root / "environments" / digest, trash)
+        for digest in garbage.software:
+            if digest not in find_roots(layout, keep_runs=garbage.keep_runs).software:
+                _drop(layout.root / "software" / digest, trash)
         _remove_drafts(layout)
         _remove_servers(layout)
         shutil.rmtree(trash, ignore_errors=True)

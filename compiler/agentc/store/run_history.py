@@ -29,13 +29,13 @@ _NO_PLAN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
     """What a plan names: `objects` with the job that makes each, and the digests of the locks of
-    its software environments."""
+    its software stacks."""
 
     variant: Variant
     params: Mapping[str, Any]
     objects: Mapping[str, str]
     targets: tuple[str, ...]
-    environments: frozenset[str]
+    software: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ def _facts(path: Path, _changed: int, _size: int) -> PlanFacts:
         params=plan.get("params") or {},
         objects=dict(_objects(plan)),
         targets=tuple(plan.get("targets") or ()),
-        environments=frozenset(entry["lock"][:16] for entry in plan["environments"].values()),
+        software=frozenset(entry["lock"][:16] for entry in plan["software"].values()),
     )
 
 

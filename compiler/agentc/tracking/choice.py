@@ -11,7 +11,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Tracking
 from agentc.kinds.field import SECRET, Json
-from agentc.runtime.software.environment import trouble_of_secret
+from agentc.runtime.software.job_software import trouble_of_secret
 from agentc.software.requirements import Needed, needed_by_tracker
 
 NONE = "none"
@@ -28,7 +28,7 @@ class ChosenTracker:
 
     @property
     def needed(self) -> Needed:
-        """Its software environment."""
+        """Its software stack."""
         return needed_by_tracker(self.tracker)
 
 

@@ -22,8 +22,8 @@ from typing import IO
 
 from agentc.runtime.machine import process
 from agentc.runtime.machine.output_filters import Redactor
-from agentc.runtime.software import environment
-from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.software import job_software
+from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.build import build_all
 from agentc.tracking.choice import ChosenTracker
@@ -49,7 +49,7 @@ class Followed:
 
 
 class TrackerProcess:
-    """`say` receives what it tells people, from a thread. Raises SoftwareEnvironmentError where it
+    """`say` receives what it tells people, from a thread. Raises SoftwareError where it
     cannot be started."""
 
     def __init__(
@@ -57,16 +57,16 @@ class TrackerProcess:
     ) -> None:
         self._log = followed.log(chosen.tracker.id)
         layout = followed.layout
-        directory, record = environment.ensure_environment(
+        directory, record = job_software.ensure_software(
             layout, chosen.needed.sha256, chosen.needed.lock
         )
-        code = environment.code_directory(layout, [chosen.tracker.program])
-        command = environment.python_command(directory, record, layout.root, code)
-        secrets = environment.resolve_secrets(chosen.secrets, sent=True)
+        code = job_software.code_directory(layout, [chosen.tracker.program])
+        command = job_software.python_command(directory, record, layout.root, code)
+        secrets = job_software.resolve_secrets(chosen.secrets, sent=True)
         # None of its own may ever be written down, in its log neither.
         self._redactor = Redactor(secrets.values())
-        variables = environment.job_variables(
-            code, _CPUS, False, secrets, environment.programs_of(directory, record)
+        variables = job_software.job_variables(
+            code, _CPUS, False, secrets, job_software.programs_of(directory, record)
         )
         for name in chosen.tracker.variables:
             if name in os.environ:
@@ -216,7 +216,7 @@ class Trackers:
         try:
             self._build(one)
             program = TrackerProcess(one, self._followed, lambda line: self._say(name, line))
-        except (SoftwareEnvironmentError, OSError) as error:
+        except (SoftwareError, OSError) as error:
             self._fail(name, str(error).partition("\n")[0])
             return
         while program.ended() is None and not self._over.wait(_LOOK_S):
@@ -233,7 +233,7 @@ class Trackers:
         layout = self._followed.layout
         if one.needed.ready(layout):
             return
-        self._say(one.tracker.id, "its software environment is being built (once for all)")
+        self._say(one.tracker.id, "its software stack is being built (once for all)")
         secrets = one.secrets.values()
         build_all([one.needed], layout, lambda *_: None, stop=self._given_up, withheld=secrets)
 

@@ -32,10 +32,10 @@ def story_file() -> Path:
 
 @pytest.fixture(scope="session")
 def python() -> Path:
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", REPOSITORY / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", REPOSITORY / ".agentc" / "software"))
     digest = lock_digest(JERICHO.text)[:16]
     if not (folder / digest / "complete.json").exists():
-        pytest.skip("the software environment `jericho` is not built (`agentc env sync`)")
+        pytest.skip("the software stack `jericho` is not built (`agentc software sync`)")
     return folder / digest / "bin" / "python"
 
 

@@ -81,14 +81,14 @@ def test_expert_and_players_run_on_the_real_game(
 ) -> None:
     digest = lock_digest(TORCH.text)[:16]
     if not (python.parents[2] / digest / "complete.json").exists():
-        pytest.skip("the software environment `torch` is not built")
+        pytest.skip("the software stack `torch` is not built")
     shutil.copy(story_file, tmp_path)
     shutil.copy(SPEC, tmp_path)
     store = tmp_path / "store"
     command = [Path(sys.executable).with_name("agentc"), "run", SPEC.name]
     done = subprocess.run(
         [*command, "--store", store, "--plain"],
-        env={**os.environ, "AGENTC_ENVIRONMENTS": str(python.parents[2])},
+        env={**os.environ, "AGENTC_SOFTWARE": str(python.parents[2])},
         cwd=tmp_path,
         capture_output=True,
         text=True,

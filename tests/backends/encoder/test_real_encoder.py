@@ -75,8 +75,8 @@ with torch.no_grad():
 
 
 def python(*words: str) -> str:
-    """What a program prints in the software environment of encoders."""
-    place = Path(os.environ["AGENTC_ENVIRONMENTS"]) / lock_digest(VISION.text)[:16]
+    """What a program prints in the software stack of encoders."""
+    place = Path(os.environ["AGENTC_SOFTWARE"]) / lock_digest(VISION.text)[:16]
     argv = [str(place / "bin" / "python"), "-c", *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr

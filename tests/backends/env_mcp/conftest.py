@@ -1,4 +1,4 @@
-"""The software environment with the SDK and a server of somebody else's, and rows for its tasks."""
+"""The software stack with the SDK and a server of somebody else's, and rows for its tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="session")
 def time_python() -> Path:
     """The interpreter that has `mcp` and `mcp_server_time`."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", ROOT / ".agentc" / "software"))
     built = folder / lock_digest(LOCK.read_text())[:16]
     if not (built / "complete.json").exists():
-        pytest.skip("the MCP server's environment is not built: make environments-long")
+        pytest.skip("the MCP server's environment is not built: make software-long")
     return built / "bin" / "python"

@@ -1,4 +1,4 @@
-"""Plays episodes on MCP servers, in the software environment that has the SDK:
+"""Plays episodes on MCP servers, in the software stack that has the SDK:
 
     python play.py < plans.json > told.json
 

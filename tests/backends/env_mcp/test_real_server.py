@@ -1,6 +1,6 @@
 """A server of somebody else's (mcp-server-time), unmodified and offline, and one of ours that goes
 wrong, over stdio and over HTTP: episodes, the checks of every environment, what is refused.
-`make environments-long` builds what they need."""
+`make software-long` builds what they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real OpenEnv in its own software environment, as the tests beside its client have it."""
+"""The real OpenEnv in its own software stack, as the tests beside its client have it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="session")
 def openenv_python() -> Path:
     """The interpreter that has `openenv`; 452 MB that no target of make builds."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", ROOT / ".agentc" / "software"))
     built = folder / lock_digest(LOCK.read_text())[:16]
     if not (built / "complete.json").exists():
-        pytest.skip(f"OpenEnv is not built: python -m agentc.runtime.build_environment {LOCK}")
+        pytest.skip(f"OpenEnv is not built: python -m agentc.runtime.build_software {LOCK}")
     return built / "bin" / "python"
 
 

@@ -1,4 +1,4 @@
-"""Plays episodes with OpenEnv's own client, in its own software environment:
+"""Plays episodes with OpenEnv's own client, in its own software stack:
 
     python openenv_player.py < plans.json > told.json
 

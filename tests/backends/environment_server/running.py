@@ -28,7 +28,7 @@ _BELL = [str(FOLDER / "bell.py")]
 def built(lock: str, missing: str) -> Path:
     """The interpreter of the environment with this lock; where it is not built the test is
     skipped, with the reason `missing`."""
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", ROOT / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", ROOT / ".agentc" / "software"))
     digest = lock_digest(lock)[:16]
     if not (folder / digest / "complete.json").exists():
         pytest.skip(missing)
@@ -40,7 +40,7 @@ def _program(name: str) -> list[str]:
         return [sys.executable, *_BELL]
     python = sys.executable
     if name == "sciworld":
-        python = str(built(SCIWORLD.text, "the software environment `sciworld` is not built"))
+        python = str(built(SCIWORLD.text, "the software stack `sciworld` is not built"))
     return [python, "-m", f"agentc_backends.environments.{name}.job_serve"]
 
 

@@ -1,7 +1,7 @@
 """Whole episodes by OpenEnv's released client, unmodified, against servers of ours.
 
-Its software environment is openenv.lock of this folder (452 MiB):
-`python -m agentc.runtime.build_environment tests/backends/environment_server/openenv.lock`.
+Its software stack is openenv.lock of this folder (452 MiB):
+`python -m agentc.runtime.build_software tests/backends/environment_server/openenv.lock`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKEN = "secret"
 
 def test_its_episodes_tell_what_ours_tell(start: Start) -> None:
     # 452 MB that no target of make builds.
-    how = f"python -m agentc.runtime.build_environment {LOCK}"
+    how = f"python -m agentc.runtime.build_software {LOCK}"
     python = built(LOCK.read_text(), f"OpenEnv's client is not installed; {how} does it")
     servers = [start(name, *flags, token=TOKEN) for name, flags in SERVERS.items()]
     plans: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.built_environment import ROOT, built_python
+from tests.support.built_software import ROOT, built_python
 from tests.support.model_folder import write_model_folder
 
 from agentc.cli import main

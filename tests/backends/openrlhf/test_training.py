@@ -1,4 +1,4 @@
-"""OpenRLHF itself, in its own software environment: a whole small experiment, what its parsers make
+"""OpenRLHF itself, in its own software stack: a whole small experiment, what its parsers make
 of the flags, and training that is cut off, cut into micro-batches, or shared by processes."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def pair(number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The interpreter of OpenRLHF's software environment."""
+    """The interpreter of OpenRLHF's software stack."""
     return interpreter(OPENRLHF, SPEC)
 
 
@@ -165,7 +165,7 @@ def test_the_experiment_trains_and_is_evaluated(experiment: Experiment) -> None:
     # 16 rows, 6 a step: the last step of each of the two epochs has 4.
     assert (facts["rows"], facts["steps"], facts["world_size"]) == (16, STEPS, 1)
     assert 0 < facts["trained_tokens"] < facts["tokens"]
-    imported = manifest["environment"]["imported"]
+    imported = manifest["software"]["imported"]
     assert (imported["openrlhf"], imported["deepspeed"]) == ("0.11.2", "0.19.6")
     steps = steps_of(experiment.place("sft"))
     assert [line["step"] for line in steps] == list(range(1, STEPS + 1))

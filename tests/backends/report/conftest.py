@@ -93,7 +93,7 @@ class ExampleStore:
             "inputs": inputs or {},
             "identity": {"settings": {"seed": 0, "lr": 1e-3}, "facts": {}},
             "config": {"note": "the whole configuration", "nested": {"values": [1, 2, 3]}},
-            "environment": {
+            "software": {
                 "name": environment,
                 "lock": hashlib.sha256(environment.encode()).hexdigest(),
                 "python": "3.11.7",
@@ -268,16 +268,16 @@ def run_folder(
     example_store: Any, experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """A store that holds a run of the example whose report is still to come. Its software
-    environment is this interpreter, so that nothing is installed."""
+    stack is this interpreter, so that nothing is installed."""
     digest = hashlib.sha256(LOCK.encode()).hexdigest()
-    environment = tmp_path / "environments" / digest[:16]
+    environment = tmp_path / "software" / digest[:16]
     (environment / "bin").mkdir(parents=True)
     python = environment / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     complete = {"lock": digest, "python": "3", "versions": {}}
     (environment / "complete.json").write_text(json.dumps(complete), encoding="utf-8")
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "environments"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "software"))
     monkeypatch.setenv("AGENTC_STORE", str(example_store.root))
 
     jobs = []
@@ -295,7 +295,7 @@ def run_folder(
             "produces": "Report",
             "key": "8" * 32,
             "inputs": inputs,
-            "environment": "light",
+            "software": "light",
             "program": ["-m", "agentc_backends.results.report.job_report"],
             "config": {
                 "experiment": experiment,
@@ -314,15 +314,15 @@ def run_folder(
         }
         job["leases"] = []
     plan = {
-        "plan": 1,
+        "plan": 2,
         "name": "quickstart",
         "jobs": jobs,
         "targets": [f"report/{'8' * 32}"],
-        "environments": {"light": {"lock": digest, "file": "environments/light.txt"}},
+        "software": {"light": {"lock": digest, "file": "software/light.txt"}},
     }
     plans = tmp_path / "plans" / "quickstart"
-    (plans / "environments").mkdir(parents=True)
-    (plans / "environments" / "light.txt").write_text(LOCK, encoding="utf-8")
+    (plans / "software").mkdir(parents=True)
+    (plans / "software" / "light.txt").write_text(LOCK, encoding="utf-8")
     (plans / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     folder: Path = example_store.root / "runs" / "quickstart"
     folder.mkdir(parents=True)

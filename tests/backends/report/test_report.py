@@ -191,7 +191,7 @@ def test_versions_that_were_imported_come_first(example_store: Any, experiment: 
     assert "imported of" not in before.text
     path = next((example_store.root / "objects" / "rollout").glob("*/artifact.json"))
     manifest = json.loads(path.read_text())
-    light = manifest["environment"]
+    light = manifest["software"]
     light["imported"] = {"httpx2": "2.16.2"}
     manifest["leases"][0] |= {
         "environment": light["name"],

@@ -10,7 +10,7 @@ from agentc.backend_api import (
     BackendTable,
     JobDraft,
     LowerContext,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
     load_backends,
@@ -43,7 +43,7 @@ stages:
     max_length: 1024
     dtype: bfloat16
 """
-NONE = SoftwareEnvironment(name="none", lock="")
+NONE = Software(name="none", lock="")
 
 
 def _plain(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:

@@ -13,7 +13,7 @@ from agentc.backend_api import (
     JobDraft,
     LeaseDraft,
     OptionView,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
@@ -53,7 +53,7 @@ class Context:
         return TEXTCRAFT.lease(OptionView(table=TEXTCRAFT.fields, values={}))
 
     def environment_leases(
-        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+        self, stage: StageView, inside_of: tuple[Software, ...] = ()
     ) -> tuple[LeaseDraft, ...]:
         lease = self.environment_lease(stage)
         return (replace(lease, port="inside") if opens_in(lease, inside_of) else lease,)

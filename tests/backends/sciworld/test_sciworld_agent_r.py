@@ -20,16 +20,16 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 def test_agent_r_runs_on_the_simulator(tmp_path: Path) -> None:
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", REPOSITORY / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", REPOSITORY / ".agentc" / "software"))
     for software in (SCIWORLD, TORCH):
         digest = lock_digest(software.text)[:16]
         if not (folder / digest / "complete.json").exists():
-            pytest.skip(f"the software environment `{software.name}` is not built")
+            pytest.skip(f"the software stack `{software.name}` is not built")
     store = tmp_path / "store"
     command = [Path(sys.executable).with_name("agentc"), "run", SPEC, "--store", store, "--plain"]
     done = subprocess.run(
         command,
-        env={**os.environ, "AGENTC_ENVIRONMENTS": str(folder)},
+        env={**os.environ, "AGENTC_SOFTWARE": str(folder)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

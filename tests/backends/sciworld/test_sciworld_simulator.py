@@ -1,4 +1,4 @@
-"""The server on the real simulator, in its own software environment."""
+"""The server on the real simulator, in its own software stack."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ RANDOM_TASKS = ("use-thermometer:3", "grow-fruit:3", "mendelian-genetics-known-p
 
 
 def interpreter() -> Path:
-    folder = Path(os.environ.get("AGENTC_ENVIRONMENTS", REPOSITORY / ".agentc" / "environments"))
+    folder = Path(os.environ.get("AGENTC_SOFTWARE", REPOSITORY / ".agentc" / "software"))
     digest = lock_digest(SCIWORLD.text)[:16]
     if not (folder / digest / "complete.json").exists():
-        pytest.skip("the software environment `sciworld` is not built (`agentc env sync`)")
+        pytest.skip("the software stack `sciworld` is not built (`agentc software sync`)")
     return folder / digest / "bin" / "python"
 
 

@@ -3,7 +3,7 @@ SDK stream, call functions and read errors. The same plays for each server, and 
 those with weights show an episode's functions in the tokens that a trainer makes of them.
 
 Their environment is openai_clients.lock of this folder (59 MB):
-`python -m agentc.runtime.build_environment tests/backends/servers/openai_clients.lock`.
+`python -m agentc.runtime.build_software tests/backends/servers/openai_clients.lock`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.built_environment import built_python
+from tests.support.built_software import built_python
 from tests.support.patience import PATIENCE_S
-from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
+from tests.support.vllm_software import tiny_model, vllm_python, vllm_variables
 
-from agentc.backend_api import OptionView, ServerBackend, SoftwareEnvironment
+from agentc.backend_api import OptionView, ServerBackend, Software
 from agentc_backends import clients
 from agentc_backends.agents.common.prompts import (
     EpisodePrompt,
@@ -39,9 +39,7 @@ from serving import free_port, running, tools_template
 
 pytestmark = pytest.mark.long
 HERE = Path(__file__).parent
-CLIENTS = SoftwareEnvironment(
-    name="openai-clients", lock=(HERE / "openai_clients.lock").read_text("utf-8")
-)
+CLIENTS = Software(name="openai-clients", lock=(HERE / "openai_clients.lock").read_text("utf-8"))
 GOAL = "Get the oak log."
 RULES = [
     {"match": "<tool_response>", "reply": "I have it."},

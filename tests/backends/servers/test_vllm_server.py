@@ -1,6 +1,6 @@
 """serve.vllm: its flags against vLLM's own parser, and a real server against the shared checks.
 
-Needs the vllm software environment: that of the store, or the interpreter in AGENTC_VLLM_PYTHON.
+Needs the vllm software stack: that of the store, or the interpreter in AGENTC_VLLM_PYTHON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from streaming import STREAMING
 from tests.backends.conftest import write_job
 from tests.support.patience import PATIENCE_S
-from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
+from tests.support.vllm_software import tiny_model, vllm_python, vllm_variables
 
 from agentc.backend_api import OptionView
 from agentc.plan.render import record

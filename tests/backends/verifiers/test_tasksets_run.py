@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.built_environment import built_python
+from tests.support.built_software import built_python
 
 from agentc.cli import main
 from agentc_backends.software import TORCH, VERIFIERS, VLLM

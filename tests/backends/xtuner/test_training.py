@@ -1,4 +1,4 @@
-"""XTuner itself, in its own software environment: a whole small experiment, what its loader builds
+"""XTuner itself, in its own software stack: a whole small experiment, what its loader builds
 from a job's files, and training that is cut off, shared by processes, or diverges."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STEPS, ACCUMULATION, BATCH = 6, 2, 2
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The interpreter of XTuner's software environment."""
+    """The interpreter of XTuner's software stack."""
     return interpreter(XTUNER, SPEC)
 
 
@@ -155,7 +155,7 @@ def test_the_experiment_trains_and_is_evaluated(experiment: Experiment) -> None:
     facts = manifest["facts"]
     assert (facts["rows"], facts["steps"], facts["world_size"]) == (16, STEPS, 1)
     # What the training process itself imported is recorded, not only what the job did.
-    imported = manifest["environment"]["imported"]
+    imported = manifest["software"]["imported"]
     assert {"xtuner", "mmengine"} <= set(imported)
     assert imported["transformers"] == "4.48.0"
     steps = steps_of(experiment.place("sft"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from agentc.backend_api import (
     JobDraft,
     LowerContext,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.field import integer, number, string
 
-EMPTY = SoftwareEnvironment(name="empty", lock="# an environment without packages\n")
+EMPTY = Software(name="empty", lock="# a stack without packages\n")
 OPTIONS = (
     string("journal", "Where each unit of work is noted.", ""),
     integer("units", "Units of work.", 2, minimum=1),

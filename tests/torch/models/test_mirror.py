@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("huggingface_hub")
 
 from tests.lock.model_hub import HEAD, Hub
-from tests.support.built_environment import built_python
+from tests.support.built_software import built_python
 from tests.support.tiny_plan import TinyPlan
 from tests.torch.trl.jobs import small_model
 
@@ -34,7 +34,7 @@ def test_a_model_comes_through_the_mirror_and_once(hub: Hub, tmp_path: Path) -> 
     plan.software("torch", TORCH.text)
     for number in range(3):
         entry = plan.job(
-            f"base{number}", kind="model", produces="Checkpoint", environment="torch",
+            f"base{number}", kind="model", produces="Checkpoint", software="torch",
             contract={"network": True}, repo="some/model", revision=HEAD, chat_format="chatml",
         )  # fmt: skip
         entry["program"] = ["-m", "agentc_backends.data.models.job_hf"]

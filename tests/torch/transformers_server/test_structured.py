@@ -1,6 +1,6 @@
 """Replies held to a form: calls that are demanded, strict functions, JSON by a schema.
 
-Needs llguidance, which the software environment `structured` has.
+Needs llguidance, which the software stack `structured` has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from streaming import events
-from tests.support.built_environment import built_python
+from tests.support.built_software import built_python
 from tiny_models import CONFIGS, lengthen, make_model
 
 from agentc_backends.software import STRUCTURED

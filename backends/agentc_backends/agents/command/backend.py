@@ -10,7 +10,7 @@ from agentc.backend_api import (
     JobDraft,
     LeaseDraft,
     LowerContext,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
@@ -115,7 +115,7 @@ def _refuse(view: StageView) -> None:
 
 
 def _environment(
-    view: StageView, context: LowerContext, software: SoftwareEnvironment
+    view: StageView, context: LowerContext, software: Software
 ) -> tuple[LeaseDraft, ...]:
     """In the job's own process where that has the light jobs' software, else a server."""
     if software is LIGHT:
@@ -124,7 +124,7 @@ def _environment(
     return context.environment_leases(view, ())
 
 
-def _software(view: StageView) -> SoftwareEnvironment:
+def _software(view: StageView) -> Software:
     software = program_software(view)
     lacking = [name for name in _NEEDED if f"\n{name}==" not in f"\n{software.text}"]
     if lacking:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agentc.backend_api import LeaseDraft, LowerContext, SoftwareEnvironment, StageView
+from agentc.backend_api import LeaseDraft, LowerContext, Software, StageView
 from agentc.ir.module import Prompt
 from agentc.kinds.field import Json
 from agentc.kinds.interaction import OBSERVATION_PREFIX, SampledEpisodes
@@ -17,7 +17,7 @@ from agentc_backends.software import LIGHT
 
 
 def environment_leases(
-    view: StageView, context: LowerContext, software: SoftwareEnvironment = LIGHT
+    view: StageView, context: LowerContext, software: Software = LIGHT
 ) -> tuple[LeaseDraft, ...]:
     """The lease of the stage's environment for a program that runs in `software`, which holds what
     LIGHT does, where `environment_at` says, and of the servers that the environment asks. No key

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
-from agentc.backend_api import JobDraft, LowerContext, SoftwareEnvironment, StageBackend, StageView
+from agentc.backend_api import JobDraft, LowerContext, Software, StageBackend, StageView
 from agentc.kinds.artifacts import PREFERENCE_PAIRS, SFT_DATASET
 from agentc.kinds.field import Json
 from agentc.kinds.models import LayoutName, RecordReading
@@ -115,9 +115,7 @@ def _reading(view: StageView) -> dict[str, Json]:
     return {"seed": 0, **view.config_of(RecordReading)}
 
 
-def _draft(
-    name: str, software: SoftwareEnvironment, view: StageView, config: dict[str, Json]
-) -> JobDraft:
+def _draft(name: str, software: Software, view: StageView, config: dict[str, Json]) -> JobDraft:
     return JobDraft(
         kind="dataset",
         backend=f"dataset.{name}",

@@ -169,7 +169,7 @@ def open_judge(settings: ColBenchSettings, tasks: Sequence[CodeTask] = ()) -> An
 
 
 def _with_packages() -> BoxedInterpreter | None:
-    """An interpreter with this process's numpy, where its software environment has that: some of
+    """An interpreter with this process's numpy, where its software stack has that: some of
     ColBench's references need it. Raises NoInterpreterError."""
     numpy = find_spec("numpy")
     if numpy is None or numpy.origin is None:

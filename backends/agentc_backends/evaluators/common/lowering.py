@@ -11,7 +11,7 @@ from agentc.backend_api import (
     JobDraft,
     LeaseDraft,
     LowerContext,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
@@ -42,7 +42,7 @@ class ExternalEvaluator:
 
     id: str
     version: int
-    software: SoftwareEnvironment
+    software: Software
     program: str
     file_of: Callable[[str], str | None]
     form: str

@@ -68,7 +68,7 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
     rows = []
     for node in collection.nodes:
         manifest = node.manifest
-        environment = manifest.get("environment") or {}
+        software = manifest.get("software") or {}
         rows.append(
             {
                 "name": node.name,
@@ -87,8 +87,8 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
                 "attempts": manifest.get("attempts"),
                 "started": manifest.get("started"),
                 "logs": _log_links(node.logs),
-                "environment": environment.get("name", ""),
-                "lock": str(environment.get("lock", "")),
+                "software": software.get("name", ""),
+                "lock": str(software.get("lock", "")),
                 "inputs": [
                     (
                         role,
@@ -107,14 +107,14 @@ def jobs(collection: Collection) -> list[dict[str, Any]]:
 
 
 def software(collection: Collection) -> list[dict[str, Any]]:
-    """Each software environment once: `imported` are versions that programs and servers said
+    """Each software stack once: `imported` are versions that programs and servers said
     they imported (empty when none said), `versions` everything that is installed in it."""
     found: dict[str, dict[str, Any]] = {}
     for node in collection.nodes:
-        environment = node.manifest.get("environment") or {}
-        parts = [environment]
+        software = node.manifest.get("software") or {}
+        parts = [software]
         for lease in node.manifest.get("leases") or []:
-            parts.append({**lease, "name": lease.get("environment")})
+            parts.append({**lease, "name": lease.get("software")})
         for part in parts:
             lock = str(part.get("lock", ""))
             if not lock:

@@ -49,10 +49,10 @@ def attention_implementation(word: str) -> str:
 
 
 def require_attention(implementation: str) -> None:
-    """Raise TrainingFailedError where the software environment lacks the implementation, which is
+    """Raise TrainingFailedError where the software stack lacks the implementation, which is
     given by transformers' name. Jobs call it before they load a model."""
     if implementation == "flash_attention_2" and find_spec("flash_attn") is None:
         raise TrainingFailedError(
-            "attention: flash takes the package flash-attn, which this software environment does "
+            "attention: flash takes the package flash-attn, which this software stack does "
             "not hold; put it into your own lock (`software:`), or set attention: sdpa"
         )

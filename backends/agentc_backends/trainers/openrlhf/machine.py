@@ -17,7 +17,7 @@ from typing import Any
 
 from agentc_backends.job_device import visible_device
 
-_PACKING = "packing needs flash-attn, which this software environment does not hold"
+_PACKING = "packing needs flash-attn, which this software stack does not hold"
 
 
 def prepare_machine() -> None:

@@ -102,29 +102,29 @@ BACKENDS: tuple[Code, ...] = (
     Code(
         "AGC670",
         "a Python that this machine does not have",
-        "The lock of a software environment demands another version of Python than the one that "
+        "The lock of a software stack demands another version of Python than the one that "
         "runs agentc, and no interpreter of that version was found. `agentc run` says so before "
-        "its first job. docs/software_environments.md says where interpreters are looked for.",
+        "its first job. docs/software.md says where interpreters are looked for.",
         no_example="It takes a machine without that version of Python.",
     ),
     Code(
         "AGC671",
         "a lock that cannot be read",
-        "A line `# agentc: ...` in the lock of a software environment is not one of those that "
-        "exist, or makes no sense. docs/software_environments.md lists them.",
+        "A line `# agentc: ...` in the lock of a software stack is not one of those that "
+        "exist, or makes no sense. docs/software.md lists them.",
     ),
     Code(
         "AGC672",
         "a container that this machine cannot run",
-        "The lock of a software environment names a container image, and neither apptainer nor "
+        "The lock of a software stack names a container image, and neither apptainer nor "
         "singularity is on PATH. `agentc run` says so before its first job.",
         no_example="It takes a machine without apptainer.",
     ),
     Code(
         "AGC673",
-        "another lock for a software environment that is not used",
+        "another lock for a software stack that is not used",
         "`software:` puts a lock of the spec in the place of one that a backend brings along. No "
-        "backend of this experiment uses a software environment of that name, so the entry would "
+        "backend of this experiment uses a software stack of that name, so the entry would "
         "be without effect.",
     ),
     Code(
@@ -136,15 +136,15 @@ BACKENDS: tuple[Code, ...] = (
         "AGC675",
         "a lock without hashes",
         "A lock names each file that may be installed by its hash, so that no index or mirror can "
-        "put another one in its place. `agentc env hash LOCK` adds them and changes no version. "
-        "What has no hash, a folder or a git revision, is let through by name: "
+        "put another one in its place. `agentc software hash LOCK` adds them and changes no "
+        "version. What has no hash, a folder or a git revision, is let through by name: "
         "`# agentc: unverified NAME`.",
     ),
     Code(
         "AGC676",
         "a lock for other hardware",
         "A backend has builds of its software for several kinds of hardware, each in a software "
-        "environment of its own, and placement says which a job runs in. `software:` puts "
+        "stack of its own, and placement says which a job runs in. `software:` puts "
         "a lock of one build in the place of another, whose programs would not start, or would "
         "not use the devices that they were given.",
     ),

@@ -46,7 +46,7 @@ RUN: tuple[Code, ...] = (
     Code(
         "AGC742",
         "something outside of the spec changed",
-        "The lock names every model revision, file, template, software environment and backend "
+        "The lock names every model revision, file, template, software stack and backend "
         "version that results depend on, and one of them is another one now. Results made from "
         "here on are not those that the lock was written for. Without --locked this is a warning.",
     ),

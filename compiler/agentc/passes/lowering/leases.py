@@ -18,7 +18,7 @@ from agentc.backend_api import (
     OptionView,
     Refusal,
     ServerBackend,
-    SoftwareEnvironment,
+    Software,
     StageView,
 )
 from agentc.backend_api.parallel import GPU, MULTINODE, ONE_NODE, Allocation, allocation_of
@@ -94,7 +94,7 @@ class ModuleLeases:
         return attempt.lease
 
     def environment_leases(
-        self, stage: StageView, inside_of: tuple[SoftwareEnvironment, ...] = ()
+        self, stage: StageView, inside_of: tuple[Software, ...] = ()
     ) -> tuple[LeaseDraft, ...]:
         lease = self.environment_lease(stage)
         if OWN_LOOP in self._capabilities():
@@ -324,14 +324,14 @@ def plain(values: Mapping[str, Value]) -> dict[str, Json]:
     return {name: value.json for name, value in values.items()}
 
 
-def opens_in(lease: LeaseDraft, software: tuple[SoftwareEnvironment, ...]) -> bool:
+def opens_in(lease: LeaseDraft, software: tuple[Software, ...]) -> bool:
     """Whether a program that runs in one of `software` can open it: quick calls, the program's own
     software, nothing that a server alone would be given, and no server that jobs are to share."""
     apart = lease.secrets or lease.variables or lease.input is not None
     return lease.inside and lease.scope == "job" and lease.software in software and not apart
 
 
-def software_needed(draft: JobDraft) -> tuple[SoftwareEnvironment, ...]:
+def software_needed(draft: JobDraft) -> tuple[Software, ...]:
     """That of a job's program first, then that of its servers."""
     leased = (lease.software for lease in draft.leases)
     return (draft.software, *(each for each in leased if each is not None))

@@ -19,7 +19,7 @@ from agentc.diagnostics.sink import Sink
 from agentc.ir.module import Body, Module, Value
 from agentc.kinds import kind_named
 from agentc.kinds.field import SECRET, Field, is_secret
-from agentc.runtime.software.environment import trouble_of_secret
+from agentc.runtime.software.job_software import trouble_of_secret
 from agentc.source.files import VARIABLE, Boundary, OutsideError
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from agentc.backend_api import SoftwareEnvironment, software_of
+from agentc.backend_api import Software, software_of
 from agentc.diagnostics.other_tools import LOCK_INSTEAD, NO_EXISTING_PYTHON, names_no_lock
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.ir.module import Module
@@ -23,8 +23,8 @@ from agentc.source.files import VARIABLE, OutsideError
 _LARGEST = 1 << 20
 
 
-def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnvironment]:
-    """The environments that the spec gives locks for; what cannot be read is reported."""
+def read_locks(module: Module, context: PassContext) -> dict[str, Software]:
+    """The software stacks that the spec gives locks for; what cannot be read is reported."""
     found = {}
     for name, own in module.software.items():
         other = names_no_lock(own.file)
@@ -65,15 +65,13 @@ def read_locks(module: Module, context: PassContext) -> dict[str, SoftwareEnviro
                     f"the lock {own.file} has no hash for {enumerate_names(lock.unhashed)}",
                     own.span,
                     notes=_of_local_builds(own.file, lock),
-                    fix=f"`agentc env hash {own.file}` adds them",
+                    fix=f"`agentc software hash {own.file}` adds them",
                 )
-            found[name] = SoftwareEnvironment(name=name, lock=text)
+            found[name] = Software(name=name, lock=text)
     return found
 
 
-def report_misfits(
-    module: Module, locks: Mapping[str, SoftwareEnvironment], context: PassContext
-) -> None:
+def report_misfits(module: Module, locks: Mapping[str, Software], context: PassContext) -> None:
     """AGC676 for each lock that is a build for other hardware than its name stands for."""
     if not locks:  # to walk all backends imports them
         return
@@ -92,7 +90,7 @@ def report_misfits(
 
 
 def report_unused(module: Module, used: Collection[str], context: PassContext) -> None:
-    """AGC673 for each entry whose environment no job of the experiment runs in. A lock for another
+    """AGC673 for each entry whose stack no job of the experiment runs in. A lock for another
     build of what runs is none: the next scale may place it on other hardware."""
     if not module.software:
         return
@@ -104,7 +102,7 @@ def report_unused(module: Module, used: Collection[str], context: PassContext) -
         if name not in known:
             context.sink.error(
                 "AGC673",
-                f"no backend of this experiment uses a software environment `{name}`",
+                f"no backend of this experiment uses a software stack `{name}`",
                 own.name_span,
                 expected=f"one of {listed(sorted(known))}",
                 fix=did_you_mean(name, sorted(known)),
@@ -119,7 +117,7 @@ def _of_local_builds(file: str, lock: LockText) -> tuple[str, ...]:
         return ()
     return (
         f"PyPI has no {enumerate_names(local)}: let PIP_EXTRA_INDEX_URL name an index that has it, "
-        f"or `agentc env hash {file} --file WHEEL` its wheel",
+        f"or `agentc software hash {file} --file WHEEL` its wheel",
         NO_EXISTING_PYTHON,
     )
 

@@ -29,8 +29,8 @@ class PlannedLease:
         self._job = job
         self.spec = spec
         self.role: str = spec["role"]
-        self.environment: str | None = spec.get("environment")
-        """The software environment that its program runs in; None where nothing is ours."""
+        self.software: str | None = spec.get("software")
+        """The software stack that its program runs in; None where nothing is ours."""
         self.server: str | None = spec.get("server") or None
         """The plan's shared server that is meant."""
 
@@ -131,7 +131,7 @@ def planned_leases(job: Mapping[str, Any]) -> list[PlannedLease]:
 
 def planned_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What manifests repeat of a plan's lease."""
-    names = ("role", "backend", "version", "environment", "identity", "served_name")
+    names = ("role", "backend", "version", "software", "identity", "served_name")
     return {name: spec.get(name) for name in names}
 
 

@@ -31,7 +31,7 @@ from agentc.runtime.servers.shared_server_files import (
     modified,
     node_name,
 )
-from agentc.runtime.software import environment, variables
+from agentc.runtime.software import job_software, variables
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile, module_of
 from agentc.runtime.unit_devices import UnitDevices
@@ -82,7 +82,7 @@ class Host:
         try:
             token = self.folder.token()
             variables.declare_secrets(self.plan.secret_names())
-            secrets = environment.resolve_secrets(
+            secrets = job_software.resolve_secrets(
                 self.server["lease"].get("secrets") or {}, sent=True
             )
             self._fresh_log()
@@ -101,7 +101,7 @@ class Host:
             self._tell("ended", f"it was asked to stop ({error}){_in_slurm()}")
             return 128 + error.number
         except (
-            environment.SoftwareEnvironmentError,
+            job_software.SoftwareError,
             own_server.LeaseError,
             DevicesError,
             OSError,
@@ -168,22 +168,22 @@ class Host:
         secrets: Mapping[str, str],
         shown: Mapping[str, str],
     ) -> own_server.OwnServer:
-        """The server's program in its software environment, ready to be started."""
+        """The server's program in its software stack, ready to be started."""
         spec = dict(self.server["lease"])
-        lock, text = self.plan.lock(spec["environment"])
+        lock, text = self.plan.lock(spec["software"])
         with supervisor.interruptible():
-            built, record = environment.ensure_environment(
+            built, record = job_software.ensure_software(
                 self.layout, lock, text, lambda line: self._tell("starting", line)
             )
         module = module_of(spec["program"])
-        code = environment.code_directory(self.layout, [module], self.plan.code())
+        code = job_software.code_directory(self.layout, [module], self.plan.code())
         resources = self.server.get("resources") or {}
-        variables = environment.job_variables(
+        variables = job_software.job_variables(
             code,
             resources.get("cpus") or 1,
             bool(self.server.get("network")),
             secrets,
-            environment.programs_of(built, record),
+            job_software.programs_of(built, record),
         )
         host = node_address() if self.across else "127.0.0.1"
         if self.across and not any("{host}" in word for word in spec["program"]):
@@ -192,7 +192,7 @@ class Host:
         model = self.server.get("model")
         server = own_server.OwnServer(
             spec,
-            python=environment.python_command(built, record, self.layout.root, code),
+            python=job_software.python_command(built, record, self.layout.root, code),
             variables={**variables, **shown},
             model=self.layout.data(model) if model else None,
             folder=self.copy.path,

@@ -1,4 +1,4 @@
-"""Software environments that are container images, run by Apptainer (or Singularity).
+"""Software stacks that are container images, run by Apptainer (or Singularity).
 
 The lock then holds one line, `# agentc: container SOURCE`, with the image's digest in it; the image
 brings Python and all packages. Programs start as `apptainer exec ... IMAGE python3 -m ...`. Flags
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentc.runtime.software.environment import IMAGE
+from agentc.runtime.software.job_software import IMAGE
 from agentc.runtime.software.lock_text import Container
 from agentc.runtime.store.digests import sha256_of
 
@@ -77,7 +77,7 @@ def folders_to_bind(store: Path, code: Path) -> list[str]:
 
 
 def provide_image(container: Container, directory: Path) -> list[str]:
-    """Put the image, or a link to it, into the environment's folder. Returns the command line
+    """Put the image, or a link to it, into the stack's folder. Returns the command line
     that has to be run for that, [] for none. Raises ContainerError."""
     image = directory / IMAGE
     if container.pulled:

@@ -1,4 +1,4 @@
-"""What software environments need of the machine: an NVIDIA driver for their CUDA, and a C compiler
+"""What software stacks need of the machine: an NVIDIA driver for their CUDA, and a C compiler
 with Python's headers for packages that compile while they run (Triton, inductor).
 
 The minima of drivers are those of the CUDA toolkit's release notes ("minor version
@@ -25,7 +25,7 @@ _OLDEST_DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 0, 0)}
 """By the major version of CUDA."""
 _DRIVER_FIX = (
     "have the driver updated, use machines with a newer one, or name a lock whose torch is built "
-    "for an older CUDA (`software:`, docs/software_environments.md)"
+    "for an older CUDA (`software:`, docs/software.md)"
 )
 
 
@@ -46,19 +46,19 @@ def cuda_of_lock(text: str) -> CudaVersion | None:
 
 
 def cpu_build(versions: Mapping[str, str]) -> str | None:
-    """Why an environment with these packages computes on CPUs only, or None."""
+    """Why a stack with these packages computes on CPUs only, or None."""
     torch = versions.get("torch", "")
     if not torch.endswith("+cpu"):
         return None
     return (
-        f"torch {torch} is a build for CPUs: delete the software environment (`agentc env rm`) "
+        f"torch {torch} is a build for CPUs: delete the software stack (`agentc software rm`) "
         "and build "
         "it again without an index of CPU wheels (PIP_EXTRA_INDEX_URL)"
     )
 
 
-def environment_cuda(lock_text: str, versions: Mapping[str, str]) -> CudaVersion | None:
-    """The CUDA version of a software environment: `versions` are the packages that it holds, {}
+def software_cuda(lock_text: str, versions: Mapping[str, str]) -> CudaVersion | None:
+    """The CUDA version of a software stack: `versions` are the packages that it holds, {}
     before it is built."""
     torch = versions.get("torch", "")
     if torch.endswith("+cpu"):

@@ -1,6 +1,6 @@
-"""Builds one software environment from its lock: an interpreter, a venv, pip, `complete.json`.
+"""Builds one software stack from its lock: an interpreter, a venv, pip, `complete.json`.
 
-`environment.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python and
+`job_software.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python and
 lists what came of it.
 """
 
@@ -21,7 +21,6 @@ from typing import Any
 from agentc.program.child import die_with_parent
 from agentc.program.job import write_json
 from agentc.runtime.machine.process import MARK_VARIABLE, Watchdog, end_marked
-from agentc.runtime.software.environment import COMPLETE, SoftwareEnvironmentError
 from agentc.runtime.software.installer import (
     Installer,
     choose_uv,
@@ -37,6 +36,7 @@ from agentc.runtime.software.interpreter import (
     packages_refusing_python,
     versions_of,
 )
+from agentc.runtime.software.job_software import COMPLETE, SoftwareError
 from agentc.runtime.software.lock_text import (
     LockText,
     LockTextError,
@@ -58,15 +58,15 @@ _ROUNDS = 8
 
 def read_demands(lock_text: str) -> LockText:
     """The lock, read, with a hash for all that is to be installed. Raises
-    SoftwareEnvironmentError."""
+    SoftwareError."""
     try:
         lock = read_lock_text(lock_text)
     except LockTextError as error:
-        raise SoftwareEnvironmentError(f"its lock cannot be read: {error}") from None
+        raise SoftwareError(f"its lock cannot be read: {error}") from None
     if lock.unhashed:
-        raise SoftwareEnvironmentError(
-            f"its lock has no hash for {enumerate_names(lock.unhashed)}\nhelp: `agentc env hash "
-            "LOCK` adds them"
+        raise SoftwareError(
+            f"its lock has no hash for {enumerate_names(lock.unhashed)}\nhelp: `agentc "
+            "software hash LOCK` adds them"
         )
     return lock
 
@@ -85,24 +85,24 @@ def parts_of(text: str, lock: LockText) -> list[tuple[bool, str]]:
 
 
 def choose_interpreter(lock: LockText) -> Interpreter:
-    """The interpreter that the lock demands. Raises SoftwareEnvironmentError."""
+    """The interpreter that the lock demands. Raises SoftwareError."""
     try:
         return find_interpreter(lock.python)
     except InterpreterMissingError as error:
-        raise SoftwareEnvironmentError(str(error)) from None
+        raise SoftwareError(str(error)) from None
 
 
 def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> dict[str, Any]:
-    """Make the environment in `directory`; whoever calls it holds the lock beside it.
+    """Make the stack in `directory`; whoever calls it holds the lock beside it.
 
-    Raises SoftwareEnvironmentError.
+    Raises SoftwareError.
     """
     started = time.time()
     lock = read_demands(lock_text)
     interpreter = None if lock.container else choose_interpreter(lock)
     try:
         if directory.exists() or directory.is_symlink():
-            report("removing a half-built environment")
+            report("removing a half-built stack")
             shutil.rmtree(str(directory))
         with _no_one_left_behind(_mark(directory)):
             if interpreter is None:
@@ -120,8 +120,8 @@ def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> 
         }
         write_json(directory / COMPLETE, value)
     except OSError as error:
-        raise SoftwareEnvironmentError(explain_failure([str(error)], directory)) from None
-    report(f"environment ready after {seconds:.1f} s")
+        raise SoftwareError(explain_failure([str(error)], directory)) from None
+    report(f"software ready after {seconds:.1f} s")
     return value
 
 
@@ -132,10 +132,12 @@ def _install(
     pins = lock.pins()
     python = str(directory / "bin" / "python")
     uv = choose_uv(python, lock) if pins else None
-    # An environment without pip of its own is made 3 s faster; this interpreter's pip can install
-    # into it, when it is one that knows how and that still runs on that Python.
+    # A virtual environment without pip of its own is made 3 s faster; this interpreter's pip can
+    # install into it, when it is one that knows how and that still runs on that Python.
     borrowed = uv is not None or _own_pip_serves(interpreter)
-    report(f"creating a Python {interpreter.release} environment for {len(pins)} packages")
+    report(
+        f"creating a virtual environment of Python {interpreter.release} for {len(pins)} packages"
+    )
     options = ["--without-pip"] if borrowed else []
     _call([interpreter.path, "-m", "venv", *options, str(directory)], directory, report)
     pip = [sys.executable, "-m", "pip", "--python", python] if borrowed else [python, "-m", "pip"]
@@ -143,7 +145,7 @@ def _install(
     if pins:
         (directory / REQUIREMENTS).write_text(lock_text, encoding="utf-8")
         if not borrowed:
-            # Before 3.12 a new environment also brings a setuptools that no lock has pinned.
+            # Before 3.12 a new one also brings a setuptools that no lock has pinned.
             _call([*pip, "uninstall", "--yes", "--quiet", "setuptools"], directory, report)
         installer = Installer("pip", (*pip, "install", "--no-input", "--progress-bar", "off"))
         if uv is not None:
@@ -188,7 +190,7 @@ def _install_with(
             break
         exact, before = with_local_version(exact, failed), exact
         if exact is None and (before == text or installer.otherwise is None):
-            raise SoftwareEnvironmentError(explain_failure(failed, directory))
+            raise SoftwareError(explain_failure(failed, directory))
     else:
         assert installer.otherwise is not None
         report("uv takes none of these files: pip is asked")
@@ -213,7 +215,7 @@ def _provide_container(directory: Path, lock: LockText, report: Report) -> dict[
             "complete": True,
         }
     except ContainerError as error:
-        raise SoftwareEnvironmentError(str(error)) from None
+        raise SoftwareError(str(error)) from None
 
 
 def _own_pip_serves(interpreter: Interpreter) -> bool:
@@ -271,11 +273,11 @@ def _refuse_other_pythons(python: str, interpreter: Interpreter, directory: Path
         problem = (
             f"package {name} requires a different python: {interpreter.release} not in '{demand}'"
         )
-        raise SoftwareEnvironmentError(explain_failure([problem], directory))
+        raise SoftwareError(explain_failure([problem], directory))
 
 
 def _mark(directory: Path) -> str:
-    return f"environment/{directory.name}/{os.getpid()}"
+    return f"software/{directory.name}/{os.getpid()}"
 
 
 @contextmanager
@@ -293,7 +295,7 @@ def _no_one_left_behind(mark: str) -> Iterator[None]:
 
 
 def _size_of(directory: Path) -> int:
-    """Bytes of all files, so that lists of environments need not look at each."""
+    """Bytes of all files, so that lists of stacks need not look at each."""
     found = os.walk(str(directory))
     files = (folder + os.sep + name for folder, _, names in found for name in names)
     return sum(os.lstat(file).st_size for file in files)
@@ -302,7 +304,7 @@ def _size_of(directory: Path) -> int:
 def _call(argv: list[str], directory: Path, report: Report, engine: bool = False) -> None:
     failed = _try(argv, directory, report, engine=engine)
     if failed is not None:
-        raise SoftwareEnvironmentError(explain_failure(failed, directory))
+        raise SoftwareError(explain_failure(failed, directory))
 
 
 def _try(

@@ -1,4 +1,4 @@
-"""The program that installs into an environment, and what to say when it fails.
+"""The program that installs into a stack, and what to say when it fails.
 
 It is uv where there is one that gives the same result as pip: exact pins without dependencies,
 every file by its hash, the indexes of pip's own settings, files that are copied and compiled. What
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentc.runtime.software.environment import SoftwareEnvironmentError
 from agentc.runtime.software.interpreter import packaging_modules
+from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.software.lock_text import LockText, normalised
 from agentc.runtime.software.variables import variables_for_pip
 
@@ -52,7 +52,7 @@ def _read(file: str) -> list[Any] | None:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
         stripped = [_COMMENT.sub("", line).strip() for line in lines]
         return [reader.Requirement(line) for line in stripped if line]
-    except (OSError, ValueError, SoftwareEnvironmentError):
+    except (OSError, ValueError, SoftwareError):
         return None  # packaging's InvalidRequirement is a ValueError
 
 
@@ -91,7 +91,7 @@ class Installer(NamedTuple):
 
 
 def choose_uv(python: str, lock: LockText) -> Installer | None:
-    """uv, told to install into this interpreter's environment; None where there is none, or where
+    """uv, told to install for this interpreter; None where there is none, or where
     the lock or pip's settings ask for what only pip does."""
     program = None if os.environ.get(INSTALLER_VARIABLE) == "pip" else find_uv()
     if program is None or any(step.ignore_requires_python for step in lock.steps):
@@ -224,19 +224,19 @@ def _cause(text: str, directory: Path) -> list[str]:
     if _any(_FULL, low):
         return [
             f"the disk is full: {_left(directory)} is left for {directory.parent}",
-            "help: free some space, or keep software environments on another disk:"
-            " export AGENTC_ENVIRONMENTS=/somewhere/else",
+            "help: free some space, or keep software stacks on another disk:"
+            " export AGENTC_SOFTWARE=/somewhere/else",
         ]
     if _any(_OFFLINE, low):
         return [
             "the package index cannot be reached from this machine",
             "help: build it where there is a network and the same folder"
-            " (`agentc env sync SPEC` on a cluster's login node), or name a mirror:"
+            " (`agentc software sync SPEC` on a cluster's login node), or name a mirror:"
             " export PIP_INDEX_URL=https://... (PIP_FIND_LINKS=/folder for downloaded wheels)",
         ]
     if _any(_NO_VENV, low):
         return [
-            "this Python cannot make environments: its module ensurepip is missing",
+            "this Python cannot make software: its module ensurepip is missing",
             "help: on Debian and Ubuntu `apt install python3-venv` (pythonX.Y-venv for another"
             " version)",
         ]
@@ -273,14 +273,14 @@ def _cause(text: str, directory: Path) -> list[str]:
     if "do not match the hashes" in low or "hash mismatch for" in low:
         return [
             f"{_named_by_hash(text)} is not the file that the lock names by its hash",
-            "help: where it comes from your own index or build, `agentc env hash LOCK --file FILE`"
-            " adds its hash to your own lock (`software:` in a spec); else it has been altered:"
-            " use it for nothing",
+            "help: where it comes from your own index or build, `agentc software hash LOCK --file"
+            " FILE` adds its hash to your own lock (`software:` in a spec); else it has been"
+            " altered: use it for nothing",
         ]
     if "hashes are required" in low or "hash for all requirements" in low:
         return [
             "the lock lacks the hash of something that it names",
-            "help: `agentc env hash LOCK` adds the hashes that its package index states",
+            "help: `agentc software hash LOCK` adds the hashes that its package index states",
         ]
     if _any(_COMPILER, low):
         return [
@@ -295,7 +295,7 @@ def _cause(text: str, directory: Path) -> list[str]:
     if "permission denied" in low or "read-only file system" in low:
         return [
             f"{directory.parent} cannot be written to",
-            "help: export AGENTC_ENVIRONMENTS=/a/folder/of/yours",
+            "help: export AGENTC_SOFTWARE=/a/folder/of/yours",
         ]
     return ["the installation failed; its last lines:"]
 

@@ -1,9 +1,9 @@
-"""The Python of a software environment: the interpreter that it demands, the packages that are
+"""The Python of a software stack: the interpreter that it demands, the packages that are
 installed, what they lack, and which of them refuse that Python.
 
 Interpreters are looked for in the order of `candidates`; each is started once, since a name on PATH
 may be a shim that starts nothing (pyenv) and a folder may hold half an installation. Packages are
-listed by the environment's own Python, and their requirements read here.
+listed by the stack's own Python, and their requirements read here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentc.runtime.software.environment import SoftwareEnvironmentError
+from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.software.lock_text import meets, normalised
 from agentc.runtime.software.variables import variables_for_pip
 
@@ -38,7 +38,7 @@ _PROBE = (
 
 class Interpreter(NamedTuple):
     """A Python that works. `version` is (major, minor), `release` the whole of it; `ensurepip`
-    tells whether it can put pip into a new environment (Debian packages that apart)."""
+    tells whether it can put pip into a new virtual environment (Debian packages that apart)."""
 
     path: str
     version: tuple[int, int]
@@ -180,7 +180,7 @@ def _missing(
 ) -> InterpreterMissingError:
     versions = _versions(demand)
     if not versions:
-        text = "no Python meets `%s`: environments are of Python %d.%d and newer"
+        text = "no Python meets `%s`: software is of Python %d.%d and newer"
         return InterpreterMissingError(text % (demand, *OLDEST))
     wanted = "%d.%d" % versions[0]
     names = " or ".join("python%d.%d" % version for version in sorted(versions))
@@ -252,14 +252,14 @@ class Package(NamedTuple):
 
 
 class PackageList(NamedTuple):
-    """The packages of an environment, and the values of its Python for markers (PEP 508)."""
+    """The packages of a stack, and the values of its Python for markers (PEP 508)."""
 
     markers: dict[str, str]
     packages: list[Package]
 
 
 def list_installed(python: str) -> PackageList:
-    """What this Python's environment holds. Raises SoftwareEnvironmentError."""
+    """What this Python holds. Raises SoftwareError."""
     done = subprocess.run(
         [python, "-I", "-c", _LIST],
         capture_output=True,
@@ -268,7 +268,7 @@ def list_installed(python: str) -> PackageList:
     )
     if done.returncode != 0:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise SoftwareEnvironmentError(f"its packages cannot be listed: {' '.join(words)}")
+        raise SoftwareError(f"its packages cannot be listed: {' '.join(words)}")
     markers, found = json.loads(done.stdout.decode("utf-8"))
     return PackageList(markers, [Package(*each) for each in found])
 
@@ -324,7 +324,7 @@ def packaging_modules() -> tuple[Any, Any]:
         with suppress(ImportError):
             requirements = importlib.import_module(library + ".requirements")
             return requirements, importlib.import_module(library + ".specifiers")
-    raise SoftwareEnvironmentError(
+    raise SoftwareError(
         "the demands of its packages cannot be read: there is neither packaging nor pip here\n"
         "help: install packaging beside agentc"
     )

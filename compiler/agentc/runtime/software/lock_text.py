@@ -1,10 +1,10 @@
-"""The lock of a software environment: pins with hashes, lines that begin with `# agentc:`, and the
+"""The lock of a software stack: pins with hashes, lines that begin with `# agentc:`, and the
 digest that names what is installed.
 
 The digest leaves out the hashes of `name==version`: an index gives no other files for a version,
 hashes of further platforms change nothing, and a file that is not among them is refused while it
 is installed. An address (`name @ ...`) says nothing of its content: its hash counts.
-docs/software_environments.md shows each `# agentc:` line.
+docs/software.md shows each `# agentc:` line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def without_hashes(line: str) -> str:
 
 @lru_cache(maxsize=64)
 def lock_digest(text: str) -> str:
-    """The identity of the environment that a lock describes, in hexadecimal."""
+    """The identity of the stack that a lock describes, in hexadecimal."""
     found = IF_ASKED.search(text)
     covered = text if found is None else text[: found.start()]
     if "--hash" in covered:

@@ -231,8 +231,8 @@ def explain_start(error: OSError) -> str | None:
         remedy = "set agentc up with a Python that each of its users may execute (/usr/bin/python3)"
     else:
         remedy = (
-            "build the software environment with a Python that its users may execute; "
-            "AGENTC_ENVIRONMENTS names the folder of the environments"
+            "build the software stack with a Python that its users may execute; "
+            "AGENTC_SOFTWARE names the folder of software stacks"
         )
     return f"the interpreter {program} cannot be started: {cause}; {remedy}"
 
@@ -291,16 +291,16 @@ def full_disk_hint(log: str, folder: Path) -> str:
     return explain(OSError(number, os.strerror(number)), "what the program made", folder)
 
 
-def missing_module_hint(log: str, environment: str) -> str:
+def missing_module_hint(log: str, software: str) -> str:
     """A sentence for a program whose last words are that a module is not there; else ""."""
     found = _NO_MODULE.findall(log)
     if not found:
         return ""
     return (
-        f"the module {found[-1]} is missing in its software environment `{environment}`, or "
+        f"the module {found[-1]} is missing in its software stack `{software}`, or "
         "cannot be imported:"
-        f" `agentc env verify {environment} --imports` compares it with what was built; "
-        f"`agentc env rm {environment}`"
+        f" `agentc software verify {software} --imports` compares it with what was built; "
+        f"`agentc software rm {software}`"
         " removes it, and the next run builds it again"
     )
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 MANIFEST = "artifact.json"
-ENVIRONMENTS_VARIABLE = "AGENTC_ENVIRONMENTS"
-"""A folder for software environments that several stores share; default: inside the store."""
+SOFTWARE_VARIABLE = "AGENTC_SOFTWARE"
+"""A folder for software stacks that several stores share; default: inside the store."""
+_RENAMED = {"AGENTC_ENVIRONMENTS": SOFTWARE_VARIABLE}
 
 
 class StoreLayout:
@@ -46,14 +47,14 @@ class StoreLayout:
         return self.root / "locks" / (name.replace("/", "-") + ".lock")
 
     @property
-    def environments(self) -> Path:
-        """Folder of the software environments."""
-        shared = os.environ.get(ENVIRONMENTS_VARIABLE)
-        return Path(shared).absolute() if shared else self.root / "environments"
+    def software(self) -> Path:
+        """Folder of the software stacks."""
+        shared = os.environ.get(SOFTWARE_VARIABLE)
+        return Path(shared).absolute() if shared else self.root / "software"
 
-    def environment(self, lock_sha256: str) -> Path:
-        """The Python environment built from a lock."""
-        return self.environments / lock_sha256[:16]
+    def software_stack(self, lock_sha256: str) -> Path:
+        """The software stack built from a lock."""
+        return self.software / lock_sha256[:16]
 
     @property
     def code(self) -> Path:
@@ -75,6 +76,14 @@ class StoreLayout:
                 return False
             raise
         return True
+
+
+def renamed_variable(environ: Mapping[str, str]) -> str | None:
+    """What to say of a variable that is set under a former name, None where none is."""
+    for old, new in _RENAMED.items():
+        if environ.get(old) and not environ.get(new):
+            return f"{old} was renamed to {new}: export {new}={environ[old]}, and unset {old}"
+    return None
 
 
 def adopt_umask(layout: StoreLayout) -> None:

@@ -54,11 +54,11 @@ class PlanFile:
         """The members of a session, in its order."""
         return [self.job(member) for member in session["members"]]
 
-    def lock(self, environment: str) -> tuple[str, str]:
-        """Sha256 and text of a software environment's lock. Raises PlanError."""
-        known = self._environments().get(environment)
+    def lock(self, software: str) -> tuple[str, str]:
+        """Sha256 and text of a software stack's lock. Raises PlanError."""
+        known = self._software().get(software)
         if known is None:
-            raise PlanError(f"the plan has no software environment named {environment!r}")
+            raise PlanError(f"the plan has no software stack named {software!r}")
         path = self.path.parent / known["file"]
         try:
             return known["lock"], path.read_bytes().decode("utf-8")
@@ -99,17 +99,17 @@ class PlanFile:
             return None
         return entry if entry.get("id") == name else None
 
-    def _environments(self) -> dict[str, dict[str, str]]:
+    def _software(self) -> dict[str, dict[str, str]]:
         if len(self._text) > _LARGE:
-            begin = self._text.find('\n  "environments": {\n')
+            begin = self._text.find('\n  "software": {\n')
             end = self._text.find("\n  },\n", begin)
             if begin >= 0 and end >= 0:
                 try:
                     cut = json.loads("{" + self._text[begin : end + 4] + "}")
-                    return dict(cut["environments"])
+                    return dict(cut["software"])
                 except ValueError:
                     pass
-        return dict(self._load()["environments"])
+        return dict(self._load()["software"])
 
     def _load(self) -> dict[str, Any]:
         if self._whole is None:

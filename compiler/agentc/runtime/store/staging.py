@@ -74,7 +74,7 @@ class Attempts:
             out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
 
 
-STATES = ("waiting", "environment", "leases", "running", "checking", "published", "failed")
+STATES = ("waiting", "software", "leases", "running", "checking", "published", "failed")
 
 
 def submission(environ: Mapping[str, str]) -> str | None:

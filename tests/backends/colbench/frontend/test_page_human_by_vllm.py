@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from tests.backends.colbench.frontend.conftest import TASK
 from tests.support.patience import PATIENCE_S
-from tests.support.vllm_environment import tiny_model, vllm_python, vllm_variables
+from tests.support.vllm_software import tiny_model, vllm_python, vllm_variables
 
 from agentc.runtime.browser.render import Rendered
 from agentc_backends.environments.colbench.frontend.human import (

@@ -8,7 +8,7 @@ from agentc.backend_api import (
     LeaseDraft,
     LowerContext,
     OptionView,
-    SoftwareEnvironment,
+    Software,
     StageBackend,
     StageView,
 )
@@ -16,7 +16,7 @@ from agentc.kinds.artifacts import PREFERENCE_PAIRS
 from agentc.kinds.field import boolean, integer
 from agentc_backends.software import LIGHT
 
-ACME = SoftwareEnvironment(
+ACME = Software(
     name="acme",
     lock=resources.files("acme_agents").joinpath("acme.lock").read_text(encoding="utf-8"),
 )

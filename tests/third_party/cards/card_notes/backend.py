@@ -1,10 +1,10 @@
 """Declares `dataset.cards`: its job notes when it begins and ends, and which GPUs it sees."""
 
-from agentc.backend_api import JobDraft, LowerContext, SoftwareEnvironment, StageBackend, StageView
+from agentc.backend_api import JobDraft, LowerContext, Software, StageBackend, StageView
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.field import integer
 
-CARDS = SoftwareEnvironment(name="cards", lock="# Nothing beyond the standard library.\n")
+CARDS = Software(name="cards", lock="# Nothing beyond the standard library.\n")
 
 
 def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:

@@ -1,4 +1,4 @@
-"""The software environment of vLLM for tests that ask vLLM's own code; they are skipped where it is
+"""The software stack of vLLM for tests that ask vLLM's own code; they are skipped where it is
 not built."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.support.built_environment import ROOT, built_python
+from tests.support.built_software import ROOT, built_python
 
 from agentc_backends.software import VLLM
 

@@ -1,4 +1,4 @@
-"""Software environments: built once from a lock, shared by hash, never used half-built.
+"""Software stacks: built once from a lock, shared by hash, never used half-built.
 
 `installation.py` builds them. Also the environment variables that job programs see, and the link
 directory that is their PYTHONPATH.
@@ -30,16 +30,16 @@ from agentc.runtime.store.layout import StoreLayout
 
 COMPLETE = "complete.json"
 IMAGE = "image.sif"
-"""The image of an environment that is a container, or a link to it."""
+"""The image of a stack that is a container, or a link to it."""
 _BACKENDS = "agentc_backends"
 
 
-class SoftwareEnvironmentError(Exception):
-    """The environment cannot be built or used; the message says why, and what may help."""
+class SoftwareError(Exception):
+    """The stack cannot be built or used; the message says why, and what may help."""
 
 
 def read_complete(directory: Path) -> dict[str, Any] | None:
-    """What is known of a finished environment, or None when it is not finished, or when the
+    """What is known of a finished stack, or None when it is not finished, or when the
     interpreter that it was made with is gone."""
     value = read_record(directory)
     if value is None:
@@ -50,7 +50,7 @@ def read_complete(directory: Path) -> dict[str, Any] | None:
 
 
 def read_record(directory: Path) -> dict[str, Any] | None:
-    """`complete.json` of an environment, whether it can still be used or not."""
+    """`complete.json` of a stack, whether it can still be used or not."""
     try:
         value: dict[str, Any] = json.loads((directory / COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -64,8 +64,8 @@ def python_command(
     store: Path | None = None,
     code: Path | None = None,
 ) -> list[str]:
-    """The words that start the environment's Python. `record` is its `complete.json`; a container
-    is shown the store and what the code directory links to. Raises SoftwareEnvironmentError."""
+    """The words that start the stack's Python. `record` is its `complete.json`; a container
+    is shown the store and what the code directory links to. Raises SoftwareError."""
     if not record.get("container"):
         return [str(directory / "bin" / "python")]
     from agentc.runtime.software.container import ContainerError, exec_command, folders_to_bind
@@ -74,27 +74,27 @@ def python_command(
         binds = [] if store is None or code is None else folders_to_bind(store, code)
         return exec_command(directory / IMAGE, binds)
     except ContainerError as error:
-        raise SoftwareEnvironmentError(str(error)) from None
+        raise SoftwareError(str(error)) from None
 
 
 def programs_of(directory: Path, record: Mapping[str, Any]) -> Path | None:
-    """The environment's folder where its `bin` belongs on PATH: not for a container, which has a
+    """The stack's folder where its `bin` belongs on PATH: not for a container, which has a
     PATH of its own."""
     return None if record.get("container") else directory
 
 
-def ensure_environment(
+def ensure_software(
     layout: StoreLayout,
     lock_sha256: str,
     lock_text: str,
     report: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, dict[str, Any]]:
-    """The directory of the environment and its `complete.json`; built when it is not there yet.
+    """The directory of the stack and its `complete.json`; built when it is not there yet.
 
     Safe against concurrent builders and against builders that were killed. `report` receives
-    lines of progress. Raises SoftwareEnvironmentError.
+    lines of progress. Raises SoftwareError.
     """
-    directory = layout.environment(lock_sha256)
+    directory = layout.software_stack(lock_sha256)
     known = read_complete(directory)
     if known is not None:
         with suppress(OSError):  # its time tells when it was last used; it may be somebody else's
@@ -102,7 +102,7 @@ def ensure_environment(
         return directory, known
     found = lock_digest(lock_text)
     if found != lock_sha256:
-        raise SoftwareEnvironmentError(
+        raise SoftwareError(
             f"the lock file has the digest {found[:16]}, the plan says {lock_sha256[:16]}; "
             "compile the spec again"
         )
@@ -117,41 +117,41 @@ def ensure_environment(
                 _refuse_to_replace(directory)
                 known = build(directory, lock_sha256, lock_text, report)
     except OSError as error:
-        raise SoftwareEnvironmentError(
+        raise SoftwareError(
             f"{directory.parent} cannot be written to ({error.strerror}); export "
-            "AGENTC_ENVIRONMENTS=/a/folder/of/yours"
+            "AGENTC_SOFTWARE=/a/folder/of/yours"
         ) from None
     return directory, known
 
 
 def _refuse_interpreter(directory: Path) -> None:
-    """A whole environment whose interpreter this user may not reach serves other users: it is not
+    """A whole stack whose interpreter this user may not reach serves other users: it is not
     built again in their place."""
     if read_record(directory) is None:
         return
     try:
         (directory / "bin" / "python").stat()
     except PermissionError as error:
-        raise SoftwareEnvironmentError(explain_start(error) or str(error)) from None
+        raise SoftwareError(explain_start(error) or str(error)) from None
     except OSError:
         return
 
 
 def _refuse_to_replace(directory: Path) -> None:
-    """A whole environment whose interpreter is missing here may be at work on the machine that it
+    """A whole stack whose interpreter is missing here may be at work on the machine that it
     was built on; where that is this machine, the interpreter was removed and it is useless."""
     known = read_record(directory)
     if known is not None and known.get("host") not in (None, os.uname().nodename):
-        raise SoftwareEnvironmentError(
+        raise SoftwareError(
             f"{directory} was built on {known['host']} with "
             f"{known.get('interpreter') or 'a Python'}, which this machine does not have. Install "
             "that Python here, or give this machine a folder of its own: "
-            "export AGENTC_ENVIRONMENTS=/elsewhere"
+            "export AGENTC_SOFTWARE=/elsewhere"
         )
 
 
 def _require_modules(package: str, modules: Iterable[str], folders: Iterable[str]) -> None:
-    """Raises SoftwareEnvironmentError for a module of the package that is in none of its folders:
+    """Raises SoftwareError for a module of the package that is in none of its folders:
     another version of it made the plan."""
     for module in modules:
         top, _, inside = module.partition(".")
@@ -161,7 +161,7 @@ def _require_modules(package: str, modules: Iterable[str], folders: Iterable[str
         if not any(
             Path(folder, f"{place}{end}").is_file() for folder in folders for end in _MODULE_ENDS
         ):
-            raise SoftwareEnvironmentError(
+            raise SoftwareError(
                 f"the plan starts the program {module}, which the installed {package} lacks; if "
                 "another version of it made the plan, compile the spec again"
             )
@@ -177,7 +177,7 @@ def code_directory(
 ) -> Path:
     """A directory of links to the packages that programs need (`packages_of`), found the way this
     interpreter finds them, and to `process_start.py`, which Python runs first. Those that are
-    `brought` by a plan are written from its text. Raises SoftwareEnvironmentError for a package
+    `brought` by a plan are written from its text. Raises SoftwareError for a package
     that is not installed here, or has no such module."""
     modules = [*modules]
     places: list[tuple[str, str]] = []
@@ -188,7 +188,7 @@ def code_directory(
             continue
         found = importlib.util.find_spec(name)
         if found is None or not (found.submodule_search_locations or found.origin):
-            raise SoftwareEnvironmentError(
+            raise SoftwareError(
                 f"the Python package {name} is needed by a job and is not installed beside agentc"
             )
         _require_modules(name, modules, found.submodule_search_locations or [])
@@ -250,17 +250,17 @@ def job_variables(
     secrets: Mapping[str, str],
     software: Path | None = None,
 ) -> dict[str, str]:
-    """The whole environment of a job program: what is inherited (`variables.py`; no secret), the
-    code directory, thread counts, and its own secrets by value (never written anywhere). Raises
-    SoftwareEnvironmentError for a wrong AGENTC_JOB_VARIABLES.
+    """All environment variables of a job program: what is inherited (`variables.py`; no secret),
+    the code directory, thread counts, and its own secrets by value (never written anywhere). Raises
+    SoftwareError for a wrong AGENTC_JOB_VARIABLES.
 
-    `software` is the directory of its software environment; the programs of that come first on
+    `software` is the directory of its software stack; the programs of that come first on
     PATH, so that a library which calls `python`, `torchrun` or `ninja` by name gets its own.
     """
     try:
         variables = inherited_variables(os.environ, network=network)
     except JobVariablesError as error:
-        raise SoftwareEnvironmentError(str(error)) from None
+        raise SoftwareError(str(error)) from None
     threads = str(max(1, cpus))
     variables.update(
         PYTHONPATH=str(code),
@@ -298,18 +298,18 @@ def job_variables(
 def resolve_secrets(wanted: Mapping[str, str], *, sent: bool = False) -> dict[str, str]:
     """Environment variable -> value, for a mapping of variables to names of secrets, which are
     variables of this process; `sent` are those that requests carry in a header. Raises
-    SoftwareEnvironmentError naming the first that is not set, or cannot be sent."""
+    SoftwareError naming the first that is not set, or cannot be sent."""
     found = {}
     declare_secrets(wanted.values())
     for variable, name in wanted.items():
         value = os.environ.get(name)
         if not value:
-            raise SoftwareEnvironmentError(
+            raise SoftwareError(
                 f"the secret {name} is not set; export {name}=... in the shell that runs agentc"
             )
         trouble = trouble_of_secret(value, sent=sent)
         if trouble is not None:
-            raise SoftwareEnvironmentError(f"the secret {name} {trouble}")
+            raise SoftwareError(f"the secret {name} {trouble}")
         found[variable] = value
     return found
 
@@ -331,6 +331,6 @@ def _exclusive(path: Path, report: Callable[[str], None]) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            report("another process builds this environment; waiting")
+            report("another process builds this stack; waiting")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""`agentc env ...`: the software environments that job programs run in, and their locks."""
+"""`agentc software ...`: the software stacks that job programs run in, and their locks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from agentc.software.inventory import Installed
 
 
-HELP = "build, list, verify or remove the software environments of backends"
+HELP = "build, list, verify or remove the software stacks of backends"
 
 _EPILOG = """\
-Each backend's programs run in a software environment built from its lock: kept in the store by the
-lock's digest, or in the folder $AGENTC_ENVIRONMENTS, which several stores may share. `agentc run`
-builds what is missing; `agentc env sync` does so ahead of time, on a cluster's login node say.
-See docs/software_environments.md.
+Each backend's programs run in a software stack built from its lock: kept in the store by the
+lock's digest, or in the folder $AGENTC_SOFTWARE, which several stores may share. `agentc run`
+builds what is missing; `agentc software sync` does so ahead of time, on a cluster's login node say.
+See docs/software.md.
 """
 
 
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verify.add_argument(
         "--imports", action="store_true", help="also import every package that the locks pin"
     )
-    rm = actions.add_parser("rm", help="delete environments by name or digest")
+    rm = actions.add_parser("rm", help="delete stacks by name or digest")
     rm.add_argument("names", nargs="+", metavar="NAME")
     gc = actions.add_parser(
         "gc", help="show what no backend, no last plan and no recent run uses; --delete deletes it"
@@ -81,23 +81,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 done; 1 errors in the spec; 3 an environment cannot be built; 4 damage, or a folder that
-    cannot be used; 5 no such environment."""
+    """0 done; 1 errors in the spec; 3 a stack cannot be built; 4 damage, or a folder that
+    cannot be used; 5 no such stack."""
     from agentc.store.paths import readable_store
 
     try:
         return int(arguments.action(arguments, readable_store(arguments.store)))
-    except BrokenPipeError:  # whoever read the list has gone: `agentc env | head`
+    except BrokenPipeError:  # whoever read the list has gone: `agentc software | head`
         raise
     except OSError as error:
-        print(f"agentc: the software environments cannot be used: {error}", file=sys.stderr)
+        print(f"agentc: the software stacks cannot be used: {error}", file=sys.stderr)
         return EXIT_STORE
 
 
 def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics import Sink
-    from agentc.runtime.software.environment import SoftwareEnvironmentError
+    from agentc.runtime.software.job_software import SoftwareError
     from agentc.software.build import Progress, build_all
     from agentc.software.requirements import (
         needed_by_backends,
@@ -107,7 +107,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     from agentc.tracking.choice import choose_trackers
 
     if (arguments.spec is None) != arguments.all:
-        print("agentc: say which: `agentc env sync SPEC`, or `--all`", file=sys.stderr)
+        print("agentc: say which: `agentc software sync SPEC`, or `--all`", file=sys.stderr)
         return EXIT_USAGE
     table = load_backends()
     if arguments.all:
@@ -119,7 +119,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
             return EXIT_SPEC
         written = () if compiled.module is None else compiled.module.track
         trackers = choose_trackers(written, None, Sink())
-        needed = (*needed_by_plan(compiled.plan), *(environment.needed for environment in trackers))
+        needed = (*needed_by_plan(compiled.plan), *(stack.needed for stack in trackers))
     lacking = Sink()
     report_lacking(needed, layout, lacking)
     if lacking.has_errors:
@@ -127,10 +127,10 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         if not arguments.all:
             return EXIT_FAILED
     began = time.time()
-    missing = [environment for environment in needed if not environment.ready(layout)]
-    for environment in needed:
-        if environment not in missing:
-            print(f"{environment.name}: ready")
+    missing = [stack for stack in needed if not stack.ready(layout)]
+    for stack in needed:
+        if stack not in missing:
+            print(f"{stack.name}: ready")
     try:
         with Progress(missing, sys.stdout) as progress:
             build_all(
@@ -140,11 +140,11 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
                 at_once=arguments.jobs,
                 spec_directory=arguments.spec and arguments.spec.parent,
             )
-    except SoftwareEnvironmentError as error:
+    except SoftwareError as error:
         print(f"agentc: {error}", file=sys.stderr)
         return EXIT_FAILED
     if missing:
-        print(f"{len(missing)} built in {time.time() - began:.0f} s, in {layout.environments}")
+        print(f"{len(missing)} built in {time.time() - began:.0f} s, in {layout.software}")
     return 0
 
 
@@ -153,59 +153,59 @@ def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
     installed = _installed(layout)
     if not installed and arguments.format != "json":
-        print(f"no software environment is built in {layout.environments}")
+        print(f"no software stack is built in {layout.software}")
         return 0
     rows = [("name", "digest", "python", "packages", "size", "last used", "state", "used by")]
-    for environment in installed:
-        size = environment.size()
-        last = environment.used
+    for stack in installed:
+        size = stack.size()
+        last = stack.used
         used = "" if last is None else time.strftime("%Y-%m-%d", time.localtime(last))
         if arguments.format == "json":
             line = {
-                "names": environment.names,
-                "digest": environment.digest,
-                "lock": environment.record.get("lock"),
-                "python": environment.record.get("python"),
-                "interpreter": environment.record.get("interpreter"),
-                "container": environment.record.get("container"),
-                "versions": environment.record.get("versions"),
+                "names": stack.names,
+                "digest": stack.digest,
+                "lock": stack.record.get("lock"),
+                "python": stack.record.get("python"),
+                "interpreter": stack.record.get("interpreter"),
+                "container": stack.record.get("container"),
+                "versions": stack.record.get("versions"),
                 "size": size,
-                "used": environment.used,
-                "state": environment.state,
-                "users": environment.users,
-                "path": str(environment.path),
+                "used": stack.used,
+                "state": stack.state,
+                "users": stack.users,
+                "path": str(stack.path),
             }
             print(json.dumps(line, sort_keys=True))
             continue
-        more = f" +{len(environment.users) - 3}" if environment.users[3:] else ""
-        users = ", ".join(environment.users[:3]) + more
+        more = f" +{len(stack.users) - 3}" if stack.users[3:] else ""
+        users = ", ".join(stack.users[:3]) + more
         rows.append(
             (
-                ", ".join(environment.names) or "-",
-                environment.digest,
-                str(environment.record.get("python") or "-"),
-                str(len(environment.record.get("versions") or ())),
+                ", ".join(stack.names) or "-",
+                stack.digest,
+                str(stack.record.get("python") or "-"),
+                str(len(stack.record.get("versions") or ())),
                 shown_size(size),
                 used or "-",
-                environment.state,
+                stack.state,
                 users or "-",
             )
         )
     if arguments.format != "json":
         print("\n".join(aligned(rows)))
-        print(f"in {layout.environments}")
+        print(f"in {layout.software}")
     return 0
 
 
 def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
-    from agentc.software.verify import verify_environment
+    from agentc.software.verify import verify_software
 
     chosen = _chosen(arguments.names, layout)
     if chosen is None:
         return EXIT_NOT_FOUND
     damaged = []
     for installed in chosen:
-        problems = verify_environment(installed, imports=arguments.imports)
+        problems = verify_software(installed, imports=arguments.imports)
         print(
             f"{installed.label} ({installed.digest}): {'damaged' if problems else 'whole'}",
             flush=True,
@@ -217,8 +217,8 @@ def _verify(arguments: argparse.Namespace, layout: StoreLayout) -> int:
     if damaged:
         names = " ".join(installed.digest for installed in damaged)
         print(
-            f"to have them built again: `agentc env rm {names}`; the next run, or"
-            " `agentc env sync`, makes them again",
+            f"to have them built again: `agentc software rm {names}`; the next run, or"
+            " `agentc software sync`, makes them again",
             file=sys.stderr,
         )
         return EXIT_STORE
@@ -243,20 +243,20 @@ def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         print("nothing to delete: everything is used, or was used lately")
         return 0
     if not arguments.delete:
-        print("`agentc env gc --delete` deletes them")
+        print("`agentc software gc --delete` deletes them")
         return 0
     return _remove(unused_ones)
 
 
 def _remove(chosen: tuple[Installed, ...]) -> int:
-    from agentc.software.inventory import EnvironmentInUseError, remove_environment
+    from agentc.software.inventory import SoftwareInUseError, remove_software
 
     code = 0
     for installed in chosen:
         size = installed.size()
         try:
-            remove_environment(installed)
-        except EnvironmentInUseError as error:
+            remove_software(installed)
+        except SoftwareInUseError as error:
             print(f"agentc: {error}; it stays", file=sys.stderr)
             code = EXIT_STORE
         else:
@@ -279,26 +279,18 @@ def _chosen(names: list[str], layout: StoreLayout) -> tuple[Installed, ...] | No
     from agentc.software.inventory import find_installed
 
     installed = _installed(layout)
-    chosen: dict[Path, Installed] = (
-        {} if names else {environment.path: environment for environment in installed}
-    )
+    chosen: dict[Path, Installed] = {} if names else {stack.path: stack for stack in installed}
     for name in names:
         meant = find_installed(installed, name)
         if not meant:
-            known = sorted(
-                {
-                    name
-                    for environment in installed
-                    for name in (*environment.names, environment.digest)
-                }
-            )
+            known = sorted({name for stack in installed for name in (*stack.names, stack.digest)})
             hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
             print(
-                f"agentc: no software environment `{name}` in {layout.environments}; {hint}",
+                f"agentc: no software stack `{name}` in {layout.software}; {hint}",
                 file=sys.stderr,
             )
             return None
-        chosen |= {environment.path: environment for environment in meant}
+        chosen |= {stack.path: stack for stack in meant}
     return tuple(chosen.values())
 
 

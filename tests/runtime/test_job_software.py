@@ -1,4 +1,4 @@
-"""Software environments: built from a lock, once, and never used half-built."""
+"""Software stacks: built from a lock, once, and never used half-built."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import pytest
 from tests.support.patience import wait_for
 from wheels import addressed, pinned, write_wheel
 
-from agentc.backend_api import SoftwareEnvironment
-from agentc.runtime.software.environment import (
-    SoftwareEnvironmentError,
+from agentc.backend_api import Software
+from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
+from agentc.runtime.software.job_software import (
+    SoftwareError,
     code_directory,
-    ensure_environment,
+    ensure_software,
     read_complete,
 )
-from agentc.runtime.software.interpreter import InterpreterMissingError, find_interpreter
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
 
 
 @pytest.fixture
 def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLayout:
-    monkeypatch.delenv("AGENTC_ENVIRONMENTS")
+    monkeypatch.delenv("AGENTC_SOFTWARE")
     return StoreLayout(tmp_path / "store")
 
 
@@ -41,34 +41,34 @@ def sha256(text: str) -> str:
 def test_lock_is_installed_and_recorded(layout: StoreLayout, tiny_wheel: Path) -> None:
     lock = f"{addressed('tinything', tiny_wheel)}\n"
     lines: list[str] = []
-    directory, known = ensure_environment(layout, sha256(lock), lock, lines.append)
-    assert directory == layout.root / "environments" / sha256(lock)[:16]
+    directory, known = ensure_software(layout, sha256(lock), lock, lines.append)
+    assert directory == layout.root / "software" / sha256(lock)[:16]
     assert known["versions"] == {"tinything": "1.2"}
     assert known == read_complete(directory)
     argv = [str(directory / "bin" / "python"), "-c", "import tinything; print(tinything.VALUE)"]
     assert subprocess.run(argv, capture_output=True, check=True).stdout == b"42\n"
     assert any("1 packages" in line for line in lines)
     again: list[str] = []
-    ensure_environment(layout, sha256(lock), lock, again.append)
+    ensure_software(layout, sha256(lock), lock, again.append)
     assert again == []
 
 
 def test_lock_that_cannot_be_installed_says_what_pip_said(layout: StoreLayout) -> None:
     missing = "file:///nowhere/tinything-1.2-py3-none-any.whl"
     lock = f"tinything @ {missing} --hash=sha256:{'0' * 64}\n"
-    with pytest.raises(SoftwareEnvironmentError, match=r"nowhere/tinything"):
-        ensure_environment(layout, sha256(lock), lock)
-    assert read_complete(layout.environment(sha256(lock))) is None
+    with pytest.raises(SoftwareError, match=r"nowhere/tinything"):
+        ensure_software(layout, sha256(lock), lock)
+    assert read_complete(layout.software_stack(sha256(lock))) is None
 
 
 @pytest.mark.slow
 def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: Path) -> None:
     lock = f"{addressed('tinything', tiny_wheel)}\n"
-    half = layout.environment(sha256(lock))
+    half = layout.software_stack(sha256(lock))
     (half / "bin").mkdir(parents=True)
     (half / "bin" / "python").write_text("not an interpreter")
     (half / "left").write_text("x")
-    ensure_environment(layout, sha256(lock), lock)
+    ensure_software(layout, sha256(lock), lock)
     assert not (half / "left").exists()
 
 
@@ -76,12 +76,12 @@ def test_half_built_environment_is_built_again(layout: StoreLayout, tiny_wheel: 
 def test_killed_build_is_never_used(layout: StoreLayout, tiny_wheel: Path, tmp_path: Path) -> None:
     lock = f"{addressed('tinything', tiny_wheel)}\n"
     script = (
-        "import sys; from agentc.runtime.software.environment import ensure_environment as e;"
+        "import sys; from agentc.runtime.software.job_software import ensure_software as e;"
         "from agentc.runtime.store.layout import StoreLayout as S;"
         "e(S(sys.argv[1]), *sys.argv[2:4])"
     )
     argv = [sys.executable, "-c", script, str(layout.root), sha256(lock), lock]
-    directory = layout.environment(sha256(lock))
+    directory = layout.software_stack(sha256(lock))
     for moment in (0.05, 0.3):
         process = subprocess.Popen(argv)
         wait_for(directory.exists)
@@ -99,9 +99,7 @@ def test_concurrent_builders_build_once(layout: StoreLayout, tiny_wheel: Path) -
     lock = f"{addressed('tinything', tiny_wheel)}\n"
     found = []
     threads = [
-        threading.Thread(
-            target=lambda: found.append(ensure_environment(layout, sha256(lock), lock))
-        )
+        threading.Thread(target=lambda: found.append(ensure_software(layout, sha256(lock), lock)))
         for _ in range(3)
     ]
     for thread in threads:
@@ -115,10 +113,10 @@ def test_concurrent_builders_build_once(layout: StoreLayout, tiny_wheel: Path) -
 def test_shared_folder_serves_two_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_wheel: Path
 ) -> None:
-    monkeypatch.setenv("AGENTC_ENVIRONMENTS", str(tmp_path / "shared"))
+    monkeypatch.setenv("AGENTC_SOFTWARE", str(tmp_path / "shared"))
     lock = f"{addressed('tinything', tiny_wheel)}\n"
-    one, _ = ensure_environment(StoreLayout(tmp_path / "a"), sha256(lock), lock)
-    two, _ = ensure_environment(StoreLayout(tmp_path / "b"), sha256(lock), lock)
+    one, _ = ensure_software(StoreLayout(tmp_path / "a"), sha256(lock), lock)
+    two, _ = ensure_software(StoreLayout(tmp_path / "b"), sha256(lock), lock)
     assert one == two
     assert one.parent == tmp_path / "shared"
 
@@ -163,14 +161,14 @@ def test_code_directory_joins_the_parts_of_a_namespace_and_takes_modules(
 
 
 def test_package_that_is_not_installed_is_named(layout: StoreLayout) -> None:
-    with pytest.raises(SoftwareEnvironmentError, match="the Python package no_such_backend"):
+    with pytest.raises(SoftwareError, match="the Python package no_such_backend"):
         code_directory(layout, ["no_such_backend"])
 
 
 def test_a_program_that_this_version_lacks_is_named(layout: StoreLayout) -> None:
     """Another version of agentc made the plan."""
     gone = "agentc.runtime.no_such_job"
-    with pytest.raises(SoftwareEnvironmentError, match=f"{gone}.*compile the spec again"):
+    with pytest.raises(SoftwareError, match=f"{gone}.*compile the spec again"):
         code_directory(layout, ["agentc.runtime.job", gone])
 
 
@@ -215,7 +213,7 @@ def test_lock_that_pip_would_not_resolve_is_installed_in_steps(
         "# agentc: then --no-build-isolation --ignore-requires-python TINY_OPS=0\n"
         f"builtthing @ file://{source}\n"
     )
-    directory, known = ensure_environment(layout, sha256(lock), lock)
+    directory, known = ensure_software(layout, sha256(lock), lock)
     assert known["versions"] == {"builtthing": "3", "tinything": "1.2"}
     assert known["complete"]
     argv = [str(directory / "bin" / "python"), "-c", "import builtthing; print(builtthing.OPS)"]
@@ -232,8 +230,8 @@ def test_package_that_refuses_this_python_is_explained(
         "# agentc: then --no-build-isolation\n"
         f"builtthing @ file://{source}\n"
     )
-    with pytest.raises(SoftwareEnvironmentError) as caught:
-        ensure_environment(layout, sha256(lock), lock)
+    with pytest.raises(SoftwareError) as caught:
+        ensure_software(layout, sha256(lock), lock)
     assert "does not take Python" in str(caught.value)
     assert "# agentc: then --ignore-requires-python" in str(caught.value)
 
@@ -256,10 +254,8 @@ def test_environment_of_another_interpreter(
         find_interpreter(f"3.{minor}")
     except InterpreterMissingError:
         pytest.skip(f"this machine has no Python 3.{minor}")
-    lock = SoftwareEnvironment(
-        name="old", lock=f"{addressed('tinything', tiny_wheel)}\n", python=f"3.{minor}"
-    )
-    directory, known = ensure_environment(layout, sha256(lock.text), lock.text)
+    lock = Software(name="old", lock=f"{addressed('tinything', tiny_wheel)}\n", python=f"3.{minor}")
+    directory, known = ensure_software(layout, sha256(lock.text), lock.text)
     assert known["python"].startswith(f"3.{minor}.")
     assert known["versions"] == {"tinything": "1.2"}
     code = "import sys, tinything; print(sys.version_info[1], tinything.VALUE)"
@@ -268,16 +264,16 @@ def test_environment_of_another_interpreter(
 
 
 def test_environment_whose_interpreter_is_missing_here(layout: StoreLayout) -> None:
-    directory, known = ensure_environment(layout, sha256(""), "")
+    directory, known = ensure_software(layout, sha256(""), "")
     python = directory / "bin" / "python"
     python.unlink()
     python.symlink_to("/nowhere/python3")
     elsewhere = {**known, "host": "another-machine", "interpreter": "/opt/python3.11"}
     (directory / "complete.json").write_text(json.dumps(elsewhere))
-    with pytest.raises(SoftwareEnvironmentError, match="was built on another-machine with /opt/"):
-        ensure_environment(layout, sha256(""), "")
+    with pytest.raises(SoftwareError, match="was built on another-machine with /opt/"):
+        ensure_software(layout, sha256(""), "")
     (directory / "complete.json").write_text(json.dumps(known))  # built here: made anew
-    again, _ = ensure_environment(layout, sha256(""), "")
+    again, _ = ensure_software(layout, sha256(""), "")
     assert read_complete(again) is not None
 
 
@@ -304,12 +300,12 @@ def test_what_packages_ask_for_beyond_the_lock_is_added_extras_included(
     lock += addressed("notorch", torch) + "\n"
     whole = lock + "# agentc: if-asked\nunused==1 --hash=sha256:" + "0" * 64 + "\n"
     whole += "\n".join(asked) + "\n"
-    _, known = ensure_environment(layout, lock_digest(whole), whole)
+    _, known = ensure_software(layout, lock_digest(whole), whole)
     assert known["versions"] == {"library": "3", "notorch": "1", "toolkit": "2"}
     assert known["complete"]
     assert lock_digest(whole) == lock_digest(lock)  # what it asks for follows from its pins
     bare = lock.replace("# agentc: without left_out\n", "")
-    _, known = ensure_environment(layout, sha256(bare), bare)
+    _, known = ensure_software(layout, sha256(bare), bare)
     assert not known["complete"]  # said, and no reason to fail: it may never be imported
 
 
@@ -324,11 +320,11 @@ def test_a_partial_lock_is_completed_by_what_it_has_for_that_alone(
     torch = write_wheel(tmp_path, "notorch", "1", {"notorch.py": ""}, asks)
     library = write_wheel(index, "library", "3", {"library.py": ""}, "Requires-Dist: unheard-of\n")
     lock = f"--no-index\n--find-links {index}\n# agentc: partial\n{addressed('notorch', torch)}\n"
-    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    _, known = ensure_software(layout, lock_digest(lock), lock)
     assert known["versions"] == {"notorch": "1"}
     lock += "# an identity of its own\n"
     lock += f"# agentc: if-asked\n{pinned('library', '3', library)}\n"
-    _, known = ensure_environment(layout, lock_digest(lock), lock)
+    _, known = ensure_software(layout, lock_digest(lock), lock)
     assert known["versions"] == {"library": "3", "notorch": "1"}
     assert known["complete"]
 
