@@ -72,6 +72,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
     rendered, 5 there is nothing to report on, 6 with --claims a gated one is not reproduced."""
+    of_one = (arguments.claims, arguments.tables, arguments.table, arguments.format)
+    if arguments.others and any(of_one):
+        arguments.parser.error("claims and tables are those of one run: name one")
     if arguments.claims:
         return _claims(arguments)
     if arguments.format == "text":
@@ -85,8 +88,6 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.others:
             from agentc.cli.report_runs import compared_page
 
-            if arguments.tables or arguments.table is not None:
-                return _fail("tables are those of one run: name one", EXIT_NOT_FOUND)
             names = (arguments.name, *arguments.others)
             return _show(compared_page(names, arguments, layout, _page_of), arguments)
         run = choose_run(layout, arguments.name, arguments)

@@ -81,4 +81,6 @@ def test_several_runs_are_one_page(
     links = re.findall(r'href="([^"]*)"', text)
     assert len(links) == 2
     assert all((page.parent / unquote(link)).is_file() for link in links)
-    assert main(["report", "quickstart", "quickstart@smoke", "--tables"]) == 5
+    for option in ("--tables", "--claims"):
+        assert main(["report", "quickstart", "quickstart@smoke", option]) == 2
+        assert "those of one run: name one" in capsys.readouterr().err
