@@ -403,7 +403,7 @@ def test_text_and_exit_codes(
     assert "  PROBLEM  hub: lab/gated-10m" in shown
     assert "1 problem, " in shown
     assert main([*words, "--offline"]) == 0
-    assert "neither SLURM nor the hub was asked" in capsys.readouterr().out
+    assert "neither SLURM nor the model hub was queried" in capsys.readouterr().out
     assert not (tmp_path / "store").exists(), "it leaves no trace"
     assert main([*words, "--profile", "nowhere"]) == 2
     assert "no Snakemake profile `nowhere`" in capsys.readouterr().err

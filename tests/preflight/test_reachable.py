@@ -89,6 +89,7 @@ def test_no_queue(
     printed = capsys.readouterr()
     assert "submits jobs to SLURM, which does not answer" in printed.err
     assert words in printed.err
+    assert f"spec.yaml --preflight --profile {profile} --store " in printed.err
     assert "building" not in printed.out
     assert not (tmp_path / "software").exists()
 

@@ -184,9 +184,13 @@ def show_found(compiled: Compilation, arguments: argparse.Namespace) -> None:
         print(f"{found}; `{same_spec('check', arguments)}` {show}", file=sys.stderr)
 
 
-def same_spec(command: str, arguments: argparse.Namespace) -> str:
-    """Another command for the spec that was typed, at the same scale and with the same params."""
-    words = ["agentc", *command.split(), str(arguments.spec)]
+def same_spec(command: str, arguments: argparse.Namespace, form: str = "", *options: str) -> str:
+    """Another command for the spec that was typed, at the same scale and with the same params, and
+    with these options as they were typed."""
+    words = ["agentc", command, str(arguments.spec), *([form] if form else [])]
+    for name in options:
+        value = getattr(arguments, name)
+        words += [] if value is None else [f"--{name}", value]
     words += [] if arguments.scale is None else ["--scale", arguments.scale]
     words += [word for pair in arguments.params.items() for word in ("-p", "=".join(pair))]
     return shlex.join(words)

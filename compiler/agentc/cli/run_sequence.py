@@ -282,7 +282,8 @@ class ExperimentRun:
             self.work, self.compiled, self.table, requests, cost, online=False, reach=True
         )
         if any(finding.verdict == "problem" for finding in findings):
-            print(problems_text(findings, same_spec("preflight", self.arguments)), file=sys.stderr)
+            more = same_spec("plan", self.arguments, "--preflight", "profile", "store")
+            print(problems_text(findings, more), file=sys.stderr)
             raise RefusedSpecError(code=EXIT_PREFLIGHT)
 
 

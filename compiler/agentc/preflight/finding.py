@@ -73,7 +73,7 @@ def findings_text(found: Sequence[PreflightFinding], seconds: float, *, asked: b
             if each.fix and each.verdict != "ok":
                 lines.append(f"           help: {each.fix}")
     if not asked:
-        lines.append("offline: neither SLURM nor the hub was asked")
+        lines.append("offline: neither SLURM nor the model hub was queried")
     counts = {verdict: sum(each.verdict == verdict for each in found) for verdict in _ORDER}
     parts = [
         f"{counts['problem']} problem{'' if counts['problem'] == 1 else 's'}",
