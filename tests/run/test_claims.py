@@ -96,7 +96,7 @@ def test_claims_command_shows_the_last_run(
 def test_only_gated_claims_that_are_not_reproduced_shut() -> None:
     claims = [
         judged("a", "not reproduced"),
-        judged("b", "within noise", gate=True),
+        judged("b", "inconclusive", gate=True),
         judged("c", "not judged", gate=True),
         judged("d", "not reproduced", gate=True),
     ]
@@ -105,19 +105,19 @@ def test_only_gated_claims_that_are_not_reproduced_shut() -> None:
 
 def test_the_table_says_what_the_data_could_tell() -> None:
     because = "the difference may be chance; a difference of 11.0 is noticed in 80% of runs"
-    noise = judged("main", "within noise", because=because)
+    noise = judged("main", "inconclusive", because=because)
     shown = render_verdicts(document(noise), colour=False)
     assert f"ETO on WebShop (Table 2): {because}" in " ".join(shown.split())
     assert "\x1b" not in shown
     assert all(len(line) <= 100 for line in shown.splitlines())
-    assert "\x1b[33mwithin noise" in render_verdicts(document(noise), colour=True)
+    assert "\x1b[33minconclusive" in render_verdicts(document(noise), colour=True)
 
 
 @pytest.mark.parametrize(
     ("verdict", "better", "shown"),
     [
         ("reproduced", 0, "\x1b[2mreproduced, nothing moved"),
-        ("within noise", 0, "\x1b[2mwithin noise, nothing moved"),
+        ("inconclusive", 0, "\x1b[2minconclusive, nothing moved"),
         ("not reproduced", 0, "\x1b[31mnot reproduced\x1b"),
         ("reproduced", 2, "\x1b[32mreproduced\x1b"),
     ],

@@ -60,7 +60,7 @@ _EPILOG = """\
 exit codes:
   0 done            1 the spec has errors    2 wrong command line    3 a job failed
   4 the store is damaged or unusable         5 a named thing was not found
-  6 a claim with `gate: true` is not reproduced
+  6 a claim with `gate: true` does not hold
   7 `run` or `plan --preflight`: something would fail    70 a bug in agentc
   129 stopped by SIGHUP   130 interrupted (Ctrl-C)
   143 stopped by SIGTERM or `agentc cancel`

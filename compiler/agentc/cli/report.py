@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 HELP = "print the path of a run's report, one of its tables, or the verdicts on its claims"
 
 _EPILOG = """\
---claims by a name: those of its run; by a spec: those of what it says now. Verdicts: `reproduced`,
-`within noise` (the data do not decide), `not reproduced`, `not judged`; docs/claims.md says how
-they are made. Exit code 6: a claim with `gate: true` is not reproduced.
+--claims by a name: those of its run; by a spec: those of what it says now. Verdicts: a paper's
+value is `reproduced` or `not reproduced`, a hypothesis `supported` or `contradicted`, and either
+is `inconclusive` where the data do not decide, or `not judged`; docs/claims.md says how they are
+made. Exit code 6: a claim with `gate: true` does not hold.
 """
 
 
@@ -71,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 with the path on standard output; 1 the spec cannot be read, 3 the report could not be
-    rendered, 5 there is nothing to report on, 6 with --claims a gated one is not reproduced."""
+    rendered, 5 there is nothing to report on, 6 with --claims a gated one does not hold."""
     of_one = (arguments.claims, arguments.tables, arguments.table, arguments.format)
     if arguments.others and any(of_one):
         arguments.parser.error("claims and tables are those of one run: name one")
@@ -259,7 +260,7 @@ def _fail(message: str, code: int) -> int:
 
 
 def _claims(arguments: argparse.Namespace) -> int:
-    """0; 1 errors in the spec; 5 there is nothing to show; 6 a gated claim is not reproduced."""
+    """0; 1 errors in the spec; 5 there is nothing to show; 6 a gated claim does not hold."""
     if arguments.format not in (None, "text", "json") or arguments.open or arguments.others:
         arguments.parser.error("--claims prints text or json of one run, and opens nothing")
     import json

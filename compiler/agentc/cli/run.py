@@ -70,7 +70,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 done, 1 errors in the spec, 2 no such profile, 3 a job failed, 4 no usable store, 5 no such
-    stage, 6 a claim with `gate: true` is not reproduced, 7 preflight has a problem."""
+    stage, 6 a claim with `gate: true` does not hold, 7 preflight has a problem."""
     from agentc.cli.run_sequence import ExperimentRun
 
     _print_lines_at_once()

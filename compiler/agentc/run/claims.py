@@ -18,8 +18,10 @@ from agentc.text import wrapped
 _GATE = "AGC720"
 _COLOURS = {
     "reproduced": "\x1b[32m",
+    "supported": "\x1b[32m",
     "not reproduced": "\x1b[31m",
-    "within noise": "\x1b[33m",
+    "contradicted": "\x1b[31m",
+    "inconclusive": "\x1b[33m",
     "not judged": "\x1b[2m",
 }
 _FAINT, _PLAIN = "\x1b[2m", "\x1b[0m"
@@ -44,17 +46,17 @@ def has_claims(document: Document) -> bool:
 
 
 def shut_gates(verdicts: Mapping[str, Any]) -> list[str]:
-    """Names of the gated claims that are not reproduced."""
+    """Names of the gated claims that are not reproduced or contradicted."""
     return [
         str(claim["name"])
         for claim in verdicts.get("claims") or []
-        if claim.get("gate") and claim.get("verdict") == "not reproduced"
+        if claim.get("gate") and claim.get("verdict") in ("not reproduced", "contradicted")
     ]
 
 
 def gate_message(names: Sequence[str]) -> str:
     """Why the exit code is 6."""
-    return f"agentc: {_GATE}: not reproduced, and a gate of the spec: {', '.join(names)}"
+    return f"agentc: {_GATE}: a gate of the spec does not hold: {', '.join(names)}"
 
 
 def render_verdicts(verdicts: Mapping[str, Any], *, colour: bool, width: int | None = None) -> str:

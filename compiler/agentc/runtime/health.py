@@ -299,7 +299,7 @@ def is_unmoved(difference: Mapping[str, Any]) -> bool:
 
 def verdict_words(verdict: str, observed: Mapping[str, Any]) -> str:
     """A verdict as tables show it. Where nothing moved, one that agrees is no finding."""
-    if verdict in ("reproduced", "within noise") and is_unmoved(observed):
+    if verdict in ("reproduced", "supported", "inconclusive") and is_unmoved(observed):
         return f"{verdict}, nothing moved"
     return verdict
 
@@ -310,7 +310,7 @@ def _comparison(stage: StageFacts) -> Found:
             "nothing moved: {} has 0 tasks better and 0 worse than {}".format(
                 name, stage.facts.get("baseline", "the baseline")
             ),
-            "within noise is no verdict on it; look at the stages that trained it",
+            "inconclusive is no verdict on it; look at the stages that trained it",
         )
 
 

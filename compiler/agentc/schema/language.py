@@ -255,7 +255,7 @@ CLAIM_FIELDS: tuple[Field, ...] = (
     strings("over", "Params of the `matrix` whose values are runs of one experiment, such as its "
             "seeds: the claim is about the mean of the runs."),
     boolean("gate", "`agentc run` and `agentc report --claims` exit with 6 when it is not "
-            "reproduced.", False),
+            "reproduced, or contradicted.", False),
 )  # fmt: skip
 
 GPU_TYPES = (

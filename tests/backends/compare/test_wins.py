@@ -97,11 +97,11 @@ def test_a_comparison_without_wins_is_as_it_was() -> None:
     ("won", "said", "expected"),
     [
         (241, {"value": 0.482, "n": 500}, "reproduced"),
-        (225, {"value": 0.482, "n": 500}, "within noise"),
+        (225, {"value": 0.482, "n": 500}, "inconclusive"),
         (241, {"value": 0.482, "n": 500, "tolerance": 0.1}, "reproduced"),
         (100, {"value": 0.482, "n": 500}, "not reproduced"),
-        (300, {"relation": "above", "value": 0.5, "n": None}, "reproduced"),
-        (250, {"relation": "above", "value": 0.5, "n": None}, "within noise"),
+        (300, {"relation": "above", "value": 0.5, "n": None}, "supported"),
+        (250, {"relation": "above", "value": 0.5, "n": None}, "inconclusive"),
     ],
 )
 def test_a_claim_of_a_win_rate(won: int, said: dict[str, Any], expected: str) -> None:

@@ -88,7 +88,7 @@ def test_table_claims_and_sweep_say_one_thing(name: str, tmp_path: Path) -> None
     swept = next(row["difference"] for row in sweep["rows"] if row["stage"] == "after")
     assert {k: table[k] for k in SHOWN} == {k: judged["observed"][k] for k in SHOWN}
     assert {k: table[k] for k in SHOWN} == {k: swept[k] for k in SHOWN}
-    assert (judged["verdict"] == "reproduced") == (table["p_value"] < 0.05 and table["mean"] > 0)
+    assert (judged["verdict"] == "supported") == (table["p_value"] < 0.05 and table["mean"] > 0)
     assert table["low"] < table["high"]
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from agentc_backends.results.verdicts.claims import judge_all
 from agentc_backends.results.verdicts.rules import (
+    INCONCLUSIVE,
     NOT_JUDGED,
-    REPRODUCED,
-    WITHIN_NOISE,
+    SUPPORTED,
     VerdictRules,
 )
 from agentc_backends.statistics.sample import sample
@@ -107,11 +107,11 @@ def test_a_gain_in_one_seed_is_no_gain() -> None:
 
     measured = {"b": zero, "x": gains(0.3), "y": gains(0.02), "z": gains(-0.05)}
     apart = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured)
-    assert apart["verdict"] == WITHIN_NOISE
+    assert apart["verdict"] == INCONCLUSIVE
     assert apart["observed"]["runs"] == 3
     measured |= {"y": gains(0.28), "z": gains(0.33)}
     agreed = judge(claim([["x", "b"], ["y", "b"], ["z", "b"]]), measured)
-    assert agreed["verdict"] == REPRODUCED
+    assert agreed["verdict"] == SUPPORTED
     alone = judge(claim([["x", "b"]]), measured)
     assert alone["observed"]["high"] - alone["observed"]["low"] < 0.025
 
@@ -127,7 +127,7 @@ def test_a_detectable_difference_of_few_runs_is_one_that_they_could_show(runs: i
         for n, shift in enumerate(shifts)
     }
     found = judge(claim([[name, "b"] for name in measured]), {**measured, "b": zero})
-    assert found["verdict"] == WITHIN_NOISE
+    assert found["verdict"] == INCONCLUSIVE
     seen = found["observed"]
     assert found["detectable"] > seen["mean"] - max(seen["low"], -0.9)
 
@@ -159,4 +159,4 @@ def test_runs_that_agree_in_everything_are_no_proof_of_certainty() -> None:
     measured = {name: metrics([1.0] * 30) for name in "xyz"}
     said = claim([[name, None] for name in "xyz"], difference_from=None, value=0.95,
                  bounds=[0.0, 1.0])  # fmt: skip
-    assert judge(said, measured)["verdict"] == WITHIN_NOISE
+    assert judge(said, measured)["verdict"] == INCONCLUSIVE

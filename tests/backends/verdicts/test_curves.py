@@ -62,14 +62,14 @@ def judged(of: dict[str, Any], **metrics: dict[str, Any]) -> dict[str, Any]:
 def test_a_ratio_of_single_runs_is_judged_by_their_games() -> None:
     # The first three points in a row with one at -10 are enough: the fourth, the 37th.
     found = judged(claim(value=0.11), archer=run(3), ppo=run(36))
-    assert found["verdict"] == "reproduced"
+    assert found["verdict"] == "supported"
     assert found["observed"]["mean"] == pytest.approx(400 / 3700)
     assert found["observed"]["method"] == "games"
     assert "another seed trains otherwise" in found["because"]
     close = judged(claim(value=400 / 3700), archer=run(3), ppo=run(36))
-    assert close["verdict"] == "within noise"
+    assert close["verdict"] == "inconclusive"
     other = judged(claim(relation="above", value=0.11), archer=run(3), ppo=run(36))
-    assert other["verdict"] == "not reproduced"
+    assert other["verdict"] == "contradicted"
 
 
 def test_noise_of_the_games_widens_what_one_run_says() -> None:
@@ -78,7 +78,7 @@ def test_noise_of_the_games_widens_what_one_run_says() -> None:
     assert observed["mean"] == pytest.approx(1100 / 3700)
     assert observed["low"] < observed["mean"] < 0.5
     assert observed["high"] is None or observed["high"] > 0.5
-    assert found["verdict"] == "within noise"
+    assert found["verdict"] == "inconclusive"
 
 
 def test_a_rival_that_never_gets_there_makes_a_bound_that_can_be_enough() -> None:
@@ -92,14 +92,14 @@ def test_a_rival_that_never_gets_there_makes_a_bound_that_can_be_enough() -> Non
         "n": 1,
         "method": "games",
     }
-    assert found["verdict"] == "reproduced"
+    assert found["verdict"] == "supported"
     assert "ppo did not get there within 4000 trajectories" in found["because"]
     # What is only known to be smaller is never shown to be larger, nor what is larger, smaller.
-    assert judged(claim(value=0.01), archer=run(3), ppo=run(40))["verdict"] == "within noise"
+    assert judged(claim(value=0.01), archer=run(3), ppo=run(40))["verdict"] == "inconclusive"
     slow = judged(claim(value=20.0), archer=run(40), ppo=run(3))
-    assert (slow["verdict"], slow["observed"]["high"]) == ("within noise", None)
+    assert (slow["verdict"], slow["observed"]["high"]) == ("inconclusive", None)
     assert slow["observed"]["bound"] == "above"
-    assert judged(claim(value=2.0), archer=run(40), ppo=run(3))["verdict"] == "not reproduced"
+    assert judged(claim(value=2.0), archer=run(40), ppo=run(3))["verdict"] == "contradicted"
 
 
 def test_where_neither_gets_there_nothing_is_judged() -> None:
@@ -111,9 +111,9 @@ def test_where_neither_gets_there_nothing_is_judged() -> None:
 def test_a_count_by_itself_and_in_steps() -> None:
     alone = claim(difference_from=None, metric="steps_to", value=5000)
     found = judged(alone, archer=run(3))
-    assert (found["verdict"], found["observed"]["mean"]) == ("reproduced", 4000)
+    assert (found["verdict"], found["observed"]["mean"]) == ("supported", 4000)
     never = judged(alone, archer=run(40))
-    assert (never["verdict"], never["observed"]["mean"]) == ("not reproduced", 40_000)
+    assert (never["verdict"], never["observed"]["mean"]) == ("contradicted", 40_000)
     assert never["observed"]["bound"] == "above"
 
 
@@ -131,23 +131,23 @@ def pooled(*pairs: tuple[int, int]) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_over_seeds_the_spread_of_the_runs_decides() -> None:
     of, metrics = pooled((3, 30), (4, 32), (3, 34), (4, 30))
     found = judged(of, **metrics)
-    assert (found["verdict"], found["observed"]["method"]) == ("reproduced", "mean")
+    assert (found["verdict"], found["observed"]["method"]) == ("supported", "mean")
     product = 4 / 31 * 5 / 33 * 4 / 35 * 5 / 31
     assert found["observed"]["mean"] == pytest.approx(product**0.25)
     apart, metrics = pooled((3, 30), (30, 12), (3, 34))
     found = judged(apart, **metrics)
-    assert found["verdict"] == "within noise"
+    assert found["verdict"] == "inconclusive"
     assert "it lies below the number in 2 of 3 runs" in found["because"]
 
 
 def test_a_few_seeds_of_which_one_never_got_there_have_no_interval() -> None:
     of, metrics = pooled((3, 30), (3, 40), (4, 32))
     found = judged(of, **metrics)
-    assert (found["verdict"], found["observed"]["high"]) == ("within noise", None)
+    assert (found["verdict"], found["observed"]["high"]) == ("inconclusive", None)
     assert "ppo did not get there in 1 of 3 runs within 4000 trajectories" in found["because"]
     assert "it lies below the number in 3 of 3 runs" in found["because"]
     of, metrics = pooled(*[(3, 40)] * 6)
-    assert judged(of, **metrics)["verdict"] == "reproduced"
+    assert judged(of, **metrics)["verdict"] == "supported"
 
 
 def test_at_a_reduced_scale_numbers_are_shown_and_nothing_is_judged() -> None:
@@ -176,5 +176,5 @@ def test_the_job_reads_curves_and_people_see_bounds(
     assert done.code == 0, done.output
     check_artifact("Verdicts", done.data, {}, {}, done.facts)
     shown = render_verdicts(json.loads((done.data / "claims.json").read_text()), colour=False)
-    assert "below 0.1 <=0.1 [0, 0.1] 1 run within noise" in " ".join(shown.split())
+    assert "below 0.1 <=0.1 [0, 0.1] 1 run inconclusive" in " ".join(shown.split())
     assert ">=4000 [4000, open] 1 run" in shown

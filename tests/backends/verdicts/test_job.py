@@ -65,8 +65,8 @@ def test_claims_are_judged_and_counted(
     assert run.code == 0, run.output
     document = json.loads((run.data / "claims.json").read_text())
     verdicts = {one["name"]: one["verdict"] for one in document["claims"]}
-    assert verdicts == {"level": "within noise", "far": "not reproduced", "gain": "reproduced"}
-    assert run.facts == {"within_noise": 1, "not_reproduced": 1, "reproduced": 1}
+    assert verdicts == {"level": "inconclusive", "far": "not reproduced", "gain": "supported"}
+    assert run.facts == {"inconclusive": 1, "not_reproduced": 1, "supported": 1}
     assert document["scale"] is None
     check_artifact("Verdicts", run.data, {}, {}, run.facts)
 

@@ -12,10 +12,12 @@ import pytest
 
 from agentc_backends.results.verdicts.claims import judge_all
 from agentc_backends.results.verdicts.rules import (
+    CONTRADICTED,
+    INCONCLUSIVE,
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,
-    WITHIN_NOISE,
+    SUPPORTED,
     VerdictRules,
 )
 
@@ -78,18 +80,18 @@ def test_the_papers_interval_is_the_one_at_its_own_n() -> None:
         ({}, share(2000, 1200), REPRODUCED),
         # As many tasks as the paper had: only a score very near to the printed one shows a match.
         ({}, share(200, 118), REPRODUCED),
-        ({}, share(200, 115), WITHIN_NOISE),
+        ({}, share(200, 115), INCONCLUSIVE),
         ({}, share(200, 70), NOT_REPRODUCED),
-        ({}, share(5, 2), WITHIN_NOISE),
+        ({}, share(5, 2), INCONCLUSIVE),
         ({"tolerance": 0.1}, share(200, 118), REPRODUCED),
-        ({"tolerance": 0.02}, share(200, 118), WITHIN_NOISE),
+        ({"tolerance": 0.02}, share(200, 118), INCONCLUSIVE),
         # Apart for certain, and yet within what the claim tolerates.
         ({"tolerance": 0.3}, share(2000, 800), REPRODUCED),
         ({"tolerance": 0.1}, share(2000, 800), NOT_REPRODUCED),
         # Apart for certain and perhaps outside of the band, but by no more than it tolerates.
-        ({"tolerance": 0.1}, share(2000, 1010), WITHIN_NOISE),
+        ({"tolerance": 0.1}, share(2000, 1010), INCONCLUSIVE),
         ({"value": 1.0}, share(200, 200), REPRODUCED),
-        ({"value": 1.0}, share(50, 50), WITHIN_NOISE),
+        ({"value": 1.0}, share(50, 50), INCONCLUSIVE),
         ({"value": 0.0}, share(2000, 0), REPRODUCED),
     ],
 )
@@ -102,12 +104,12 @@ def test_values(said: dict[str, Any], scores: list[float], expected: str) -> Non
 @pytest.mark.parametrize(
     ("relation", "value", "expected"),
     [
-        ("above", 0.5, REPRODUCED),
-        ("above", 0.59, WITHIN_NOISE),
-        ("above", 0.7, NOT_REPRODUCED),
-        ("below", 0.7, REPRODUCED),
-        ("below", 0.59, WITHIN_NOISE),
-        ("below", 0.5, NOT_REPRODUCED),
+        ("above", 0.5, SUPPORTED),
+        ("above", 0.59, INCONCLUSIVE),
+        ("above", 0.7, CONTRADICTED),
+        ("below", 0.7, SUPPORTED),
+        ("below", 0.59, INCONCLUSIVE),
+        ("below", 0.5, CONTRADICTED),
     ],
 )
 def test_sides(relation: str, value: float, expected: str) -> None:
@@ -145,7 +147,7 @@ def test_other_tasks_are_not_judged() -> None:
 
 def test_the_reason_is_told_in_the_units_of_the_paper() -> None:
     told = verdict(claim(value=0.6, percent=True, tolerance=0.05), [*share(200, 110), None])
-    assert told["verdict"] == WITHIN_NOISE
+    assert told["verdict"] == INCONCLUSIVE
     for part in (
         "difference -5.0 [",
         "tolerance 5.0",
@@ -309,7 +311,7 @@ def test_claims_against_one_baseline_are_corrected_together() -> None:
     assert alone[0]["p_side"] == pytest.approx(2 / 2**6)
     third = {**said[0], "name": "again"}
     together = judge_all([*said, third], measured, RULES, None)
-    assert [one["verdict"] for one in together] == [WITHIN_NOISE, REPRODUCED, WITHIN_NOISE]
+    assert [one["verdict"] for one in together] == [INCONCLUSIVE, REPRODUCED, INCONCLUSIVE]
     assert "Holm's correction for 3 claims" in together[0]["because"]
     assert "after adjustment for the other claims" in together[0]["because"]
 

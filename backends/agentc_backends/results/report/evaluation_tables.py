@@ -234,7 +234,11 @@ def _baseline(collection: Collection, cells: Mapping[str, Mapping[str, Any]]) ->
     return names.pop() if len(names) == 1 else None
 
 
-_CLASSES = {"reproduced": "good", "not reproduced": "bad", "within noise": "open"}
+_CLASSES = {
+    **dict.fromkeys(("reproduced", "supported"), "good"),
+    **dict.fromkeys(("not reproduced", "contradicted"), "bad"),
+    "inconclusive": "open",
+}
 _MARGIN = 0.06
 """Room beside the outermost mark, as a share of the scale."""
 

@@ -1,7 +1,7 @@
-"""Verdicts on claims: reproduced, not reproduced, or within noise: the data cannot tell. With the
-reason for each in a sentence.
+"""Verdicts on claims. A paper's value is reproduced or not reproduced, a hypothesis supported or
+contradicted; either is inconclusive where the data cannot tell. A sentence gives the reason.
 
-Each of the first two is given only where its own statement holds with the stated confidence; see
+Each but the last is given only where its own statement holds with the stated confidence; see
 docs/claims.md for the rules, their error rates and their sources."""
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any
 from agentc_backends.agents.evaluate.protocols import protocol_warning
 from agentc_backends.results.verdicts.curves import judge_curves
 from agentc_backends.results.verdicts.rules import (
+    CONTRADICTED,
+    INCONCLUSIVE,
     NOT_JUDGED,
     NOT_REPRODUCED,
     REPRODUCED,
-    WITHIN_NOISE,
+    SUPPORTED,
     Claim,
     VerdictRules,
     chance_to_reproduce,
@@ -64,7 +66,7 @@ def judge_all(
         for entry, p in zip(family, holm([e["p_side"] for e in family]), strict=True):
             entry |= {"family": len(family), "p_holm": p}
             if p >= 1 - rules.confidence:
-                entry["verdict"] = WITHIN_NOISE
+                entry["verdict"] = INCONCLUSIVE
     for claim, entry in zip(claims, judged, strict=True):
         if entry["because"] is None:
             apart = _protocols_apart(_runs(claim), metrics)
@@ -186,7 +188,7 @@ def _judge_value(claim: Claim, ours: Estimate, rules: VerdictRules) -> dict[str,
     elif apart[0] > margin or apart[1] < -margin:
         verdict = NOT_REPRODUCED
     else:
-        verdict = WITHIN_NOISE
+        verdict = INCONCLUSIVE
     noise = math.hypot(ours.standard_error(), paper.standard_error())
     needed = None
     half = (band[1] - band[0]) / 2
@@ -218,7 +220,7 @@ def _judge_side(claim: Claim, ours: Estimate, rules: VerdictRules) -> dict[str, 
         holds, fails = high < value, low > value
     else:
         holds, fails = low > value, high < value
-    verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
+    verdict = SUPPORTED if holds else CONTRADICTED if fails else INCONCLUSIVE
     return {
         "verdict": verdict,
         "difference": {"mean": ours.mean - value, "low": low - value, "high": high - value},
@@ -247,7 +249,7 @@ def explain(judged: Mapping[str, Any], rules: VerdictRules) -> str:
             f"p {judged['p_holm']:.2g} after Holm's correction for {judged['family']} claims "
             "against this baseline"
         )
-    if verdict == WITHIN_NOISE:
+    if verdict == INCONCLUSIVE:
         detectable, tasks = show(judged["detectable"]), _tasks(judged["observed"])
         parts.append(
             f"with {tasks} only differences above {detectable} are found reliably "
@@ -301,17 +303,17 @@ def _reason(judged: Mapping[str, Any]) -> str:
         return {
             REPRODUCED: "the 95% CI is inside the band around the paper's number",
             NOT_REPRODUCED: "further apart than chance and the tolerance explain",
-            WITHIN_NOISE: "neither shown to lie inside the band around the paper's number, nor "
+            INCONCLUSIVE: "neither shown to lie inside the band around the paper's number, nor "
             "beyond what chance and the tolerance explain",
         }[verdict]
     other = "below" if relation == "above" else "above"
     low, high = (judged["difference"][k] for k in ("low", "high"))
-    if verdict == WITHIN_NOISE:
+    if verdict == INCONCLUSIVE:
         if not low <= 0 <= high:
             return (
                 "the 95% CI excludes the claimed value, but not after adjustment for the other "
                 "claims"
             )
         return "the 95% CI includes the claimed value"
-    side = relation if verdict == REPRODUCED else other
+    side = relation if verdict == SUPPORTED else other
     return f"the entire 95% CI is {side} the claimed value"

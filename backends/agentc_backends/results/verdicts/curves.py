@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc_backends.results.verdicts.rules import (
+    CONTRADICTED,
+    INCONCLUSIVE,
     NOT_JUDGED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    WITHIN_NOISE,
+    SUPPORTED,
     Claim,
 )
 from agentc_backends.statistics.passages import (
@@ -77,12 +77,12 @@ def judge_curves(claim: Claim, runs: Sequence[Pair], confidence: float) -> dict[
     side, value = claim["relation"], claim["value"]
     holds = found.high < value if side == "below" else found.low > value
     fails = found.low > value if side == "below" else found.high < value
-    verdict = REPRODUCED if holds else NOT_REPRODUCED if fails else WITHIN_NOISE
+    verdict = SUPPORTED if holds else CONTRADICTED if fails else INCONCLUSIVE
     flat = None
-    if verdict == REPRODUCED:
+    if verdict == SUPPORTED:
         flat = _not_risen(claim, curves, passages, confidence)
     if flat is not None:
-        verdict = WITHIN_NOISE
+        verdict = INCONCLUSIVE
     within = [_on_side(each, side, value) for each in known]
     parts = [flat or _reason(verdict, side), _how(found), never, _in_each(within, side, verdict)]
     return {
@@ -159,9 +159,9 @@ def _on_side(known: BoundedNumber, side: str, value: float) -> bool:
 def _reason(verdict: str, side: str) -> str:
     other = "below" if side == "above" else "above"
     return {
-        REPRODUCED: f"the entire 95% CI is {side} the claimed value",
-        NOT_REPRODUCED: f"the entire 95% CI is {other} the claimed value",
-        WITHIN_NOISE: "the 95% CI includes the claimed value",
+        SUPPORTED: f"the entire 95% CI is {side} the claimed value",
+        CONTRADICTED: f"the entire 95% CI is {other} the claimed value",
+        INCONCLUSIVE: "the 95% CI includes the claimed value",
         NOT_JUDGED: "",
     }[verdict]
 
@@ -182,7 +182,7 @@ def _how(found: OverRuns) -> str:
 
 
 def _in_each(within: Sequence[bool], side: str, verdict: str) -> str:
-    if len(within) == 1 or verdict != WITHIN_NOISE:
+    if len(within) == 1 or verdict != INCONCLUSIVE:
         return ""
     return f"it lies {side} the number in {sum(within)} of {len(within)} runs"
 

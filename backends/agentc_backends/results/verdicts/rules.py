@@ -15,9 +15,11 @@ from agentc_backends.statistics.scores import Estimate, Pooled
 
 Claim: TypeAlias = Mapping[str, Any]
 
-REPRODUCED = "reproduced"
-WITHIN_NOISE = "within noise"
-NOT_REPRODUCED = "not reproduced"
+REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
+"""Verdicts on a claim with a paper's value."""
+SUPPORTED, CONTRADICTED = "supported", "contradicted"
+"""Verdicts on any other claim, a hypothesis."""
+INCONCLUSIVE = "inconclusive"
 NOT_JUDGED = "not judged"
 
 

@@ -5,7 +5,7 @@ from agentc.diagnostics.codes.code import Code
 RUN: tuple[Code, ...] = (
     Code(
         "AGC720",
-        "a gated claim is not reproduced",
+        "a gated claim that does not hold",
         "The spec marks the claim with `gate: true`, and the evaluation contradicts it beyond "
         "what chance explains; `agentc run` and `agentc report --claims` exit with 6. "
         "docs/claims.md says how verdicts are made.",

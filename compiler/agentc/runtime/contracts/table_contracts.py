@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from agentc.runtime.contracts.artifacts import Artifact
     from agentc.runtime.contracts.row_contracts import Finding
 
-VERDICTS = ("reproduced", "within noise", "not reproduced", "not judged")
+VERDICTS = (
+    *("reproduced", "not reproduced"),  # a claim with a paper's value
+    *("supported", "contradicted"),  # any other
+    *("inconclusive", "not judged"),
+)
 
 _REMOTE = re.compile(
     rb"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)\s*=\s*["']?\s*"""
