@@ -89,7 +89,7 @@ def test_claims_are_shown_as_the_paper_prints_them(
     assert re.search(r"here 40\.0 \[30\.8, 49\.9\] n=100", text)
     assert "not reproduced gate further apart" in text
     assert "paper above 0.200 here 0.400" in text
-    assert "reproduced the entire 95% CI is above the claimed value" in text
+    assert "supported the entire 95% CI is above the claimed value" in text
     assert 'href="#claims"' in html
 
 
@@ -135,13 +135,13 @@ def test_a_claim_without_scores_is_shown(example_store: Any, experiment: dict[st
 def test_a_verdict_where_nothing_moved_looks_like_no_finding(
     example_store: Any, experiment: dict[str, Any]
 ) -> None:
-    """By a policy that plays as its baseline does, `no worse than` it is reproduced."""
+    """By a policy that plays as its baseline does, `no worse than` it is supported."""
     alike = {
         "difference_from": "here", "relation": "above", "value": -0.5, "n": None,
         "bounds": [-1.0, 1.0],
     }  # fmt: skip
     html = page(example_store, experiment, claim("alike", **alike))
-    assert html.count('<span class="verdict none">reproduced, nothing moved</span>') == 2
+    assert html.count('<span class="verdict none">supported, nothing moved</span>') == 2
     assert 'class="verdict good"' not in html
 
 

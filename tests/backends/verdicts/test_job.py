@@ -124,7 +124,7 @@ def test_revision_length_is_judged_on_the_rows_of_a_revision(
     assert judged["level"]["observed"]["mean"] == 7.0
     assert judged["falls"]["observed"]["mean"] == -4.0
     assert (judged["falls"]["observed"]["n"], judged["falls"]["lost"]) == (20, 20)
-    assert judged["falls"]["verdict"] == "reproduced"
+    assert judged["falls"]["verdict"] == "supported"
 
 
 def test_two_metrics_make_one_difference(run_job: Callable[..., Any], tmp_path: Path) -> None:
@@ -152,5 +152,5 @@ def test_two_metrics_make_one_difference(run_job: Callable[..., Any], tmp_path: 
     assert run.code == 0, run.output
     [judged] = json.loads((run.data / "claims.json").read_text())["claims"]
     assert judged["observed"]["mean"] == pytest.approx(0.5)
-    assert judged["verdict"] == "reproduced"
+    assert judged["verdict"] == "supported"
     assert judged["difference_metric"] == "reward"

@@ -124,7 +124,7 @@ def test_differences_are_paired_by_task() -> None:
     here = [score + 0.05 + generator.gauss(0, 0.02) for score in base]
     said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
     found = verdict(said, here, base)
-    assert found["verdict"] == REPRODUCED
+    assert found["verdict"] == SUPPORTED
     assert found["observed"]["mean"] == pytest.approx(0.05, abs=0.01)
     assert found["detectable"] < 0.02
 
@@ -176,7 +176,7 @@ def test_a_claim_whose_needs_do_not_hold_is_not_judged_but_shown() -> None:
     ]
     measured = {"here": metrics([0.6, 0.9, 0.7] * 20), "base": metrics([0.1, 0.2, 0.1] * 20)}
     one, two = judge_all(sides, measured, RULES, None)
-    assert (one["verdict"], one["family"]) == (REPRODUCED, 1)
+    assert (one["verdict"], one["family"]) == (SUPPORTED, 1)
     assert two["verdict"] == NOT_JUDGED
 
 
@@ -264,8 +264,8 @@ def test_a_gain_that_is_none_is_seldom_called_one() -> None:
         base = [shopping(generator) for _ in range(80)]
         here = [s if generator.random() < 0.5 else shopping(generator) for s in base]
         called[verdict(said, here, base)["verdict"]] += 1 / RUNS
-    assert called[REPRODUCED] <= 0.025 + 0.023
-    assert called[NOT_REPRODUCED] <= 0.025 + 0.023
+    assert called[SUPPORTED] <= 0.025 + 0.023
+    assert called[CONTRADICTED] <= 0.025 + 0.023
 
 
 @pytest.mark.parametrize(("better", "worse"), [(0, 0), (1, 0), (2, 0), (3, 2)])
@@ -276,7 +276,7 @@ def test_what_few_moved_tasks_call_detectable_is_no_less_than_the_test_can_see(
     said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
     found = verdict(said, share(51, better) + [0.0] * worse, [0.0] * 51 + [1.0] * worse)
     seen = math.ceil(51 * found["detectable"])
-    assert verdict(said, share(51, seen), [0.0] * 51)["verdict"] == REPRODUCED
+    assert verdict(said, share(51, seen), [0.0] * 51)["verdict"] == SUPPORTED
     assert found["detectable"] < 0.25
 
 
@@ -307,11 +307,11 @@ def test_claims_against_one_baseline_are_corrected_together() -> None:
         for stage in ("six", "seven")
     ]  # fmt: skip
     alone = judge_all([said[0]], measured, RULES, None)
-    assert alone[0]["verdict"] == REPRODUCED
+    assert alone[0]["verdict"] == SUPPORTED
     assert alone[0]["p_side"] == pytest.approx(2 / 2**6)
     third = {**said[0], "name": "again"}
     together = judge_all([*said, third], measured, RULES, None)
-    assert [one["verdict"] for one in together] == [INCONCLUSIVE, REPRODUCED, INCONCLUSIVE]
+    assert [one["verdict"] for one in together] == [INCONCLUSIVE, SUPPORTED, INCONCLUSIVE]
     assert "Holm's correction for 3 claims" in together[0]["because"]
     assert "after adjustment for the other claims" in together[0]["because"]
 
@@ -322,7 +322,7 @@ def test_a_difference_between_two_protocols_is_not_judged_in_silence() -> None:
     for stage, span in (("here", "after_last"), ("base", "line")):
         measured[stage]["protocol"] = {"attempts": 1, "action_span": span}
     [judged] = judge_all([said], measured, RULES, None)
-    assert judged["verdict"] == REPRODUCED
+    assert judged["verdict"] == SUPPORTED
     told = "here and base were played under two protocols (action_span after_last and line)"
     assert told in judged["because"]
     measured["here"]["protocol"] = measured["base"]["protocol"]
@@ -333,7 +333,7 @@ def test_a_difference_between_two_protocols_is_not_judged_in_silence() -> None:
 def test_a_verdict_on_small_gains_says_what_could_be_unseen() -> None:
     said = claim(relation="above", value=0.0, n=None, difference_from="base", bounds=[-1.0, 1.0])
     found = verdict(said, [0.1] * 40 + [0.0] * 60, [0.0] * 100)
-    assert found["verdict"] == REPRODUCED
+    assert found["verdict"] == SUPPORTED
     assert "no task moved by more than 0.100" in found["because"]
     seen = verdict(said, [1.0] * 40 + [0.0] * 60, [0.0] * 100)
     assert "no task moved" not in seen["because"]
