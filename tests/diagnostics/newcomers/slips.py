@@ -335,7 +335,7 @@ AUDIT = (
     _slip("kind_rft", "a method for a kind", "    kind: sft\n", "    kind: rft\n", "min_reward", "sft"),
     _slip("kind_grpo", "an algorithm for a kind", "    kind: sft\n", "    kind: grpo\n", "online_rl", "backend: trl", "grpo"),
     _slip("kind_ppo", "an algorithm for a kind", "    kind: sft\n", "    kind: ppo\n", "online_rl", "backend: ppo"),
-    _slip("kind_eval", "a shorter word for a kind", "{kind: evaluate, model: base", "{kind: eval, model: base", "did you mean `evaluate`", "`script`", "`judge`"),
+    _slip("kind_eval", "a shorter word for a kind", "{kind: evaluate, model: base", "{kind: eval, model: base", "did you mean `evaluate`", "`script`", "`verdicts`"),
     _slip("filter_expression", "a filter as an expression", "    epochs: 3", "    epochs: 3\n    filter: reward >= 1", "min_reward", "best_per_task", "keep_best"),
     _slip("expert_n", "how many, as other tools say it", "    kind: expert\n", "    kind: expert\n    n: 100\n", "limit", "attempts"),
     _slip("evaluate_n", "attempts by another name", "{kind: evaluate, model: base", "{kind: evaluate, n: 4, model: base", "attempts"),
