@@ -57,7 +57,7 @@ def made(store: Path, kind: str) -> list[Path]:
 def test_a_script_is_a_stage_like_others(spec: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     said = agentc("run", spec, "--store", store, "--plain")
-    assert "reproduced" in said
+    assert "supported" in said
     rows = [
         [json.loads(line) for line in (folder / "data" / "trajectories.jsonl").open()]
         for kind in ("expert", "script")
