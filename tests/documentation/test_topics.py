@@ -82,7 +82,7 @@ def test_examples_of_all_backends_compile_together(
     assert code == 0, capsys.readouterr()
     without = {backend.id for backend in TABLE if isinstance(backend, StageBackend)}
     without -= {name for name in without if backend_example(TABLE.backends[name])}  # type: ignore[arg-type]
-    assert without == {"judge.claims", "report.html"}
+    assert without == {"verdicts.claims", "report.html"}
 
 
 def test_every_name_is_explained() -> None:
