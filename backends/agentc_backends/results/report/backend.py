@@ -45,7 +45,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 BACKEND = StageBackend(
     id="report.html",
     kind="report",
-    version=6,
+    version=7,
     doc="One static HTML page: results with intervals, the graph with timings, learning curves, "
     "reward distributions, a browser for trajectories, settings and versions.",
     software=LIGHT,
