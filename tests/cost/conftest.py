@@ -12,6 +12,7 @@ import pytest
 
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
+from agentc.cost import Estimate, estimate_plan
 from agentc.plan.render import plan_document
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -36,6 +37,19 @@ def planned(repository: Path, table: BackendTable) -> Callable[..., Document]:
         return plan_document(compiled.plan)
 
     return plan
+
+
+@pytest.fixture(scope="session")
+def first_estimates(
+    repository: Path, table: BackendTable, planned: Callable[..., Document]
+) -> dict[str, tuple[Document, dict[str, Estimate]]]:
+    """The plan of every shipped spec with its estimates on an empty store, by the spec's path."""
+    found = {}
+    for path in sorted((repository / "specs").rglob("*.yaml")):
+        name = path.relative_to(repository / "specs").with_suffix("").as_posix()
+        document = planned(name)
+        found[name] = (document, estimate_plan(document, None, table=table))
+    return found
 
 
 @pytest.fixture

@@ -211,9 +211,9 @@ class SpecNeeds:
         return not self.gpus and not self.downloads
 
     def words(self) -> str:
-        """`no GPU, no weights: about 4.5 min here`, or what it takes."""
+        """`no GPU, no weights: about 3 min on an idle machine`, or what it takes."""
         if self.seconds is not None:
-            return f"no GPU, no weights: about {shown_time(self.seconds)} here"
+            return f"no GPU, no weights: about {shown_time(self.seconds)} on an idle machine"
         parts = [counted(self.gpus, "GPU") if self.gpus else "no GPU"]
         if self.downloads:
             names = sorted(name.rpartition("/")[2] for name in self.downloads)

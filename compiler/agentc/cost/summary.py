@@ -1,27 +1,23 @@
 """summarise: totals of the work that remains, and the wall time of running it at a place.
 
-Totals of uncertain parts come from drawn scenarios: errors of jobs of one kind go together (the
-same guess enters all of them), and sums of log-normals have no formula that is right for wide ones.
+Medians add, and are scheduled as the driver would. Errors of jobs of one kind go together in part,
+since the same guess enters all of them; those of other kinds are independent.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentc.cost.estimate import Estimate
 from agentc.cost.place import Place
+from agentc.cost.quantities import ZERO, Quantity
 
 SHARED = 0.6
 """Share of the variance of a job's logarithm that all jobs of its kind have in common."""
-_DRAWS = 20_000
-"""Jobs x scenarios that are drawn at most, within MOST and LEAST scenarios."""
-_MOST, _LEAST = 400, 24
-_SEED = 20240
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,64 +77,12 @@ def summarise(
     """Totals over the jobs to run, each result counted once."""
     jobs = _distinct(estimates.values())
     graph = _Graph(document, jobs, place)
-    count = max(1, len(jobs))
-    draws = max(_LEAST, min(_MOST, _DRAWS // count))
-    gauss, exp = random.Random(_SEED).gauss, math.exp
-    together, alone = math.sqrt(SHARED), math.sqrt(1 - SHARED)
     held = _gpus_of_clients(document, jobs)
-    walls, works, gpus, tokens, asked, disks = [], [], [], [], [], []
-    # Looked up once: an experiment of 10,000 jobs goes through this 240,000 times.
-    drawn = [
-        (
-            *(job.kind, job.gpus, job.seconds.median, job.seconds.spread),
-            *(job.tokens.median, job.tokens.spread, job.disk.median, job.disk.spread),
-            *(job.asked.median, job.asked.spread),
-        )
-        for job in jobs
-    ]
-    for _ in range(draws):
-        common: dict[str, float] = {}
-        seconds: list[float] = []
-        work = gpu = token = others = disk = 0.0
-        for (
-            kind,
-            cards,
-            time,
-            spread,
-            made,
-            made_spread,
-            size,
-            size_spread,
-            said,
-            said_spread,
-        ) in drawn:
-            shared = common.get(kind)
-            if shared is None:
-                shared = common[kind] = gauss(0.0, 1.0)
-            # So many standard deviations of its logarithm is each quantity above its median.
-            off = together * shared + alone * gauss(0.0, 1.0)
-            taken = time * exp(off * spread)
-            seconds.append(taken)
-            work += taken
-            if cards:
-                gpu += taken * cards / 3600
-            if said:
-                others += said * exp(off * said_spread)
-            if made:
-                token += made * exp(off * made_spread)
-            if size:
-                disk += size * exp(off * size_spread)
-        gpu += sum(seconds[number] * cards for number, cards in held) / 3600
-        walls.append(graph.wall(seconds))
-        works.append(work)
-        gpus.append(gpu)
-        tokens.append(token)
-        asked.append(others)
-        disks.append(disk)
     medians = [job.seconds.median for job in jobs]
+    work = _sum(jobs, lambda job: job.seconds)
+    gpu_hours = _sum(jobs, lambda job: job.gpu_hours)
+    shared = sum(medians[number] * cards for number, cards in held) / 3600
     path = graph.longest(medians)
-    wall = _band(walls)
-    alone = graph.wall(medians) or 1.0
     slower = [s if job.gpus else s * place.slowdown for s, job in zip(medians, jobs, strict=True)]
     saver = max(jobs, key=lambda job: job.checkpoints, default=None)
     checkpoints = 0.0 if saver is None else saver.checkpoints
@@ -146,14 +90,15 @@ def summarise(
     return Summary(
         jobs=len(jobs),
         place=place,
-        wall=wall,
-        loaded=wall.median * graph.wall(slower) / alone if jobs else 0.0,
-        work=_band(works),
-        gpu_hours=_band(gpus),
-        shared_gpu_hours=sum(medians[number] * cards for number, cards in held) / 3600,
-        tokens=_band(tokens),
-        asked=_band(asked),
-        disk=_band([disk + checkpoints for disk in disks]),
+        # What makes the work longer makes the schedule longer.
+        wall=_band(Quantity(graph.wall(medians), work.spread)),
+        loaded=graph.wall(slower),
+        work=_band(work),
+        gpu_hours=_band(Quantity(gpu_hours.median + shared, gpu_hours.spread or work.spread)),
+        shared_gpu_hours=shared,
+        tokens=_band(_sum(jobs, lambda job: job.tokens)),
+        asked=_band(_sum(jobs, lambda job: job.asked)),
+        disk=_band(_sum(jobs, lambda job: job.disk), checkpoints),
         checkpoints=checkpoints,
         saver=saver.stage if saver is not None and checkpoints else "",
         path=tuple(jobs[number].id for number in path),
@@ -381,13 +326,22 @@ def _distinct(estimates: Iterable[Estimate], state: str = "run") -> list[Estimat
     return list(distinct.values())
 
 
-def _band(values: list[float]) -> Band:
-    values.sort()
+def _sum(jobs: Iterable[Estimate], amount: Callable[[Estimate], Quantity]) -> Quantity:
+    """An amount over all jobs: medians add, and errors to first order."""
+    median = own = 0.0
+    of_kind: dict[str, float] = {}
+    for job in jobs:
+        each = amount(job)
+        error = each.median * each.spread
+        median += each.median
+        own += error * error
+        of_kind[job.kind] = of_kind.get(job.kind, 0.0) + error
+    if not median:
+        return ZERO
+    together = sum(error * error for error in of_kind.values())
+    return Quantity(median, math.sqrt(SHARED * together + (1 - SHARED) * own) / median)
 
-    def at(share: float) -> float:
-        place = share * (len(values) - 1)
-        below = math.floor(place)
-        above = min(below + 1, len(values) - 1)
-        return values[below] + (place - below) * (values[above] - values[below])
 
-    return Band(at(0.1), at(0.5), at(0.9))
+def _band(amount: Quantity, more: float = 0.0) -> Band:
+    """Its quantiles, and `more` that is certain."""
+    return Band(amount.low + more, amount.median + more, amount.high + more)
