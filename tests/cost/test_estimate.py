@@ -163,10 +163,10 @@ def test_a_job_that_shared_its_cpus_counts_with_its_cpu_seconds(
     """Unless it waited for something else than a CPU."""
     document = planned("quickstart")
     store = finish(document, "sft", wall_s=80.0, facts=SFT, cpu_s=10.0)
-    leased = {"backend": "serve.transformers", "role": "policy", "environment": "torch",
+    leased = {"backend": "serve.transformers", "role": "policy", "software": "torch",
               "identity": {}, "ready_s": 8.0, "cpu_s": 5.0}  # fmt: skip
     finish(document, "evaluate_sft:rollout", wall_s=60.0, cpu_s=1.0, leases=[leased])
-    remote = {**leased, "environment": None, "cpu_s": None}
+    remote = {**leased, "software": None, "cpu_s": None}
     finish(document, "eto.1.explore", wall_s=60.0, cpu_s=1.0, leases=[remote])
     here = StoreLayout(tmp_path / "here")
     found = estimate_plan(document, here, table=table, others=[StoreLayout(store)])
