@@ -1,9 +1,9 @@
 """`python -m benchmarks.first_estimates [--stores DIR] [SPEC[:SCALE] ...]`: how wrong are they?
 
-Each spec is planned on a store of its own that holds nothing, and then run. The estimate for an idle
-machine is compared with the schedule of what the jobs took: each with its CPU seconds where the
-machine was shared and its wall time is longer. Software is there before. Stores in DIR are kept, and
-what they hold is not run again. `notes/benchmarks.md` has the results.
+Each spec is planned on a store of its own that holds nothing, and then run. The estimate for an
+idle machine is compared with the schedule of what the jobs took: each with its CPU seconds where
+the machine was shared and its wall time is longer. Software is there before. Stores in DIR are
+kept, and what they hold is not run again. `notes/estimates.md` has the results.
 """
 
 from __future__ import annotations

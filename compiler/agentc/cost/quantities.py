@@ -143,7 +143,7 @@ _TRAINING = (
     Prior("save_rate", 1e9, 3, "bytes/s", "writing a checkpoint that a training resumes from"),
     Prior("gpu_training_share", 0.35, 1.9, "of the peak", "model FLOPs utilisation of plain "
           "PyTorch fine-tuning; PaLM reports 0.46, Megatron-LM up to 0.5 at best settings"),
-    Prior("cpu_training_share", 0.35, 2.2, "of the peak", "2 cores, fp32, models up to 1e8 weights"),
+    Prior("cpu_training_share", 0.35, 2.2, "of the peak", "fp32, models of 4e5 to 1e8 weights"),
     Prior("step_overhead", 0.005, 2.5, "s a block and step", "launching kernels, optimiser and "
           "logging, forward and backward; micro-steps count"),
 )  # fmt: skip
