@@ -36,7 +36,7 @@ KNOWN = "{repo: a/b, revision: 0123456789012345678901234567890123456789}"
         (
             f"{{backend: huggingface, name: {NAME}}}",
             "base",
-            [("AGC601", "did you mean `hf`?"), ("AGC201", "did you mean `repo`?")],
+            [("AGC601", f"write `base: {NAME}`, or `{{backend: hf, repo: {NAME}}}`")],
         ),
         (KNOWN, NAME, [("AGC401", f"write `models: {{base: {NAME}}}`")]),
         ("{backend: path}", "base", [("AGC603", "of the Hugging Face hub set `repo`")]),

@@ -26,10 +26,10 @@ ALLOWED = {
     "backends/agentc_backends/environments/webshop/environment.py": "kinds of a shop's pages",
     "backends/agentc_backends/trainers/common/program.py": "a critic may train its head only",
     "backends/agentc_backends/trainers/openrlhf/session.py": "its own two trainers",
-    "compiler/agentc/cli/__init__.py": "commands, two of which are called as kinds are",
     "compiler/agentc/conformance/bench.py": "capabilities of environments",
     "compiler/agentc/conformance/environments.py": "capabilities of environments",
     "compiler/agentc/diagnostics/synonyms.py": "keys of other tools",
+    "compiler/agentc/reference/terms.py": "terms, two of which are called as kinds are",
     "compiler/agentc/schema/foreign_configs.py": "sections of other tools' files",
 }
 """Modules whose words are not kinds, or are the kinds of their own backend."""
