@@ -32,6 +32,7 @@ from agentc.passes.lowering.secrets import (
 )
 from agentc.plan.job import Plan
 from agentc.runtime.model_folder.hub_cache import DATA_SETS, cache_folder
+from agentc.schema.foreign_configs import report_foreign_command
 from agentc.source.files import allowed_code, allowed_paths, folder_of, is_file
 from agentc.source.load import load_file
 from agentc.source.user_config import model_folders
@@ -104,7 +105,12 @@ def compile_spec(
         references = _locked_references(path, lock, moving and not locked)
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
-    source, root = load_file(path, sink)
+    found = Sink()
+    source, root = load_file(path, found)
+    if report_foreign_command(source, sink):
+        root = None
+    else:
+        sink.extend(found.sorted())
     if scale == FULL and FULL not in scale_names(root):
         scale = None
     local = with_local_backends(

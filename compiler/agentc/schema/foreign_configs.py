@@ -1,15 +1,20 @@
-"""Configuration files of other tools, recognised by their keys: one message for the file, instead
-of one for each key."""
+"""Configuration files and command lines of other tools, recognised by their keys and programs: one
+message for the file, instead of one for each key."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+from agentc.diagnostics.diagnostic import Source, Span
+from agentc.diagnostics.other_methods import advice_for_kind
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import listed
 from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS
+from agentc.schema.foreign_drafts import draft, method_of, options_of, settings_of
 from agentc.schema.language import TOP_LEVEL
+from agentc.schema.standard_names import SERVING
 from agentc.source.tree import Mapping, Node
 
 _TRAINER_KEYS = (
@@ -60,6 +65,12 @@ _TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "zero_force_ds_cpu_optimizer"),
         ("fp16", "bf16", "gradient_clipping", "train_batch_size", "optimizer", "scheduler"),
     ),
+    "vLLM": (
+        ("tensor_parallel_size", "max_model_len", "gpu_memory_utilization", "served_model_name",
+         "max_num_seqs", "enable_prefix_caching", "pipeline_parallel_size", "kv_cache_dtype",
+         "max_num_batched_tokens", "enable_lora", "swap_space", "data_parallel_size"),
+        ("model", "port", "host", "dtype", "tokenizer", "api_key", "quantization"),
+    ),
     "torchtune": (
         ("tokenizer", "checkpointer", "metric_logger", "max_steps_per_epoch",
          "enable_activation_checkpointing", "compile", "profiler"),
@@ -74,11 +85,47 @@ _TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """For each tool the keys that are its own, and others that its files have."""
 
 
+_PROGRAMS: dict[str, str] = {
+    "OpenRLHF": r"openrlhf\.cli\.(?:train_(?P<method>sft|dpo|rm|ppo)\w*|\w+)",
+    "verl": r"verl\.trainer\.(?:main_(?P<method>ppo)|(?:fsdp_)?(?P<sft>sft)_trainer|\w+)",
+    "LLaMA-Factory": r"llamafactory-cli\s+train",
+    "axolotl": r"axolotl(?:\.cli\.|\s+)train",
+    "TRL": r"(?:\btrl\s+(?P<method>sft|dpo|grpo|rloo)\b|trl/scripts/(?P<script>sft|dpo|grpo)\b)",
+    "vLLM": r"vllm\s+serve|vllm\.entrypoints\.openai",
+}
+"""Programs of other tools in a command line; a group that matches is the method."""
+
+
+def report_foreign_command(source: Source, sink: Sink) -> bool:
+    """Whether the file is a shell script that calls another tool, which is reported."""
+    if re.search(r"^agentc\s*:", source.text, re.MULTILINE):
+        return False
+    for tool, pattern in _PROGRAMS.items():
+        match = re.search(pattern, source.text)
+        if match is None:
+            continue
+        start = source.text.rfind("\n", 0, match.start()) + 1
+        line = source.text.count("\n", 0, start) + 1
+        columns = (match.start() - start + 1, match.end() - start + 1)
+        method = next((value for value in match.groupdict().values() if value), None)
+        _report(
+            tool,
+            f"this is a command of {tool}, not a spec of agentc",
+            Span(source, line, columns[0], line, columns[1]),
+            options_of(source.text[match.end() :]),
+            method,
+            sink,
+        )
+        return True
+    return False
+
+
 def report_foreign_config(root: Node, sink: Sink) -> bool:
     """Whether the file is a configuration of another tool, which is reported."""
     if not isinstance(root, Mapping):
         return False
-    keys = {entry.key.text: entry.key for entry in root.entries}
+    keys = {entry.key.text.replace("-", "_"): entry.key for entry in root.entries}
+    keys |= {entry.key.text: entry.key for entry in root.entries}
     if keys.keys() & {"agentc", "stages", "use"}:
         return False
     scores = {
@@ -90,16 +137,61 @@ def report_foreign_config(root: Node, sink: Sink) -> bool:
     if own < 2 or own + shared < 3:
         return False
     seen = [key for key in keys if key in _TOOLS[tool][0]]
+    message = f"this is a configuration of {tool}, not a spec of agentc"
+    settings = settings_of(root)
+    notes = [f"{listed(seen, 5)} are keys of {tool}"]
+    if tool not in (*_TRAINERS, "vLLM"):
+        notes += _counterparts(keys)
+    _report(tool, message, keys[seen[0]].span, settings, None, sink, notes)
+    return True
+
+
+def _report(
+    tool: str,
+    message: str,
+    span: Span,
+    settings: dict[str, str],
+    method: str | None,
+    sink: Sink,
+    notes: Iterable[str] = (),
+) -> None:
+    method = method_of(settings) or method or "sft"
+    advice = advice_for_kind(method)
+    if tool == "vLLM":
+        parts = [_server(settings)]
+    elif tool in _TRAINERS:
+        parts = [*draft(settings, method), *([] if advice is None else [advice])]
+    else:
+        parts = []
     sink.error(
         "AGC214",
-        f"this is a configuration of {tool}, not a spec of agentc",
-        keys[seen[0]].span,
+        message,
+        span,
         expected="a mapping with `agentc: 1`, `name`, `models`, `environments` and `stages`",
-        notes=[f"{listed(seen, 5)} are keys of {tool}", *_counterparts(keys)],
-        fix="`agentc init` lists bundled specs to start from; in them these settings belong to "
-        "stages, such as `sft: {kind: sft, model: base, data: expert, lr: 2e-5}`",
+        notes=[*notes, *parts],
+        fix="`agentc init` lists bundled specs to start from"
+        + (
+            "; these parts go into one"
+            if parts
+            else "; in them settings belong to stages, such "
+            "as `sft: {kind: sft, model: base, data: expert, lr: 2e-5}`"
+        ),
     )
-    return True
+
+
+_TRAINERS = ("LLaMA-Factory", "axolotl", "verl", "OpenRLHF", "TRL")
+
+
+def _server(settings: dict[str, str]) -> str:
+    names = {**SERVING.names, "max_model_len": (), "gpu_memory_utilization": (), "dtype": ()}
+    found = {
+        ours: settings[key]
+        for ours, others in names.items()
+        for key in (ours, *others)
+        if settings.get(key)
+    }
+    values = ", ".join(["backend: vllm", *(f"{key}: {value}" for key, value in found.items())])
+    return f"the server: `servers: {{local: {{{values}}}}}`; the model goes under `models`"
 
 
 def _counterparts(keys: Iterable[str]) -> list[str]:
