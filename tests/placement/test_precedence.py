@@ -263,6 +263,19 @@ def test_retries_are_the_spec_s_alone(tmp_path: Path) -> None:
     ]
 
 
+def test_what_all_jobs_request_is_printed_once_and_what_differs_by_group(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("executor: slurm\ndefault-resources: {runtime: 240}\n")
+    found = placed(tmp_path)
+    shown = placement_text([found["told"], found["silent"]], requests(tmp_path).profile)
+    _, common, *rest = shown.splitlines()
+    assert common == "  all queued jobs"
+    rows = [line.split() for line in rest]
+    assert rows.count(["minutes", "240", "min", "(4.0", "h)", "default-resources:", "runtime"]) == 1
+    memory = [row[:3] for row in rows if row[0] == "mem_mb"]
+    assert ["mem_mb", "7000", "MiB"] in memory
+    assert len(memory) == 2
+
+
 def test_retries_enter_no_key_and_tell_the_program_nothing(tmp_path: Path) -> None:
     """Of a stage; a server that others share takes none."""
     text = """
