@@ -53,6 +53,9 @@ LIGHT = _locked("light")
 TORCH = _locked("torch")
 """torch, transformers, TRL, PEFT: trainers, model initialisation and the embedded server."""
 
+GGUF = _locked("gguf")
+"""llama.cpp's reader of GGUF files with numpy, tokenizers of transformers, and pip: no torch."""
+
 VISION = _locked("vision")
 """What `torch` has, and Pillow: encoders of pictures, and their server."""
 

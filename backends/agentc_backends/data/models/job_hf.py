@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentc.program.job import Job, load_job
@@ -73,9 +75,31 @@ def cached_snapshot(repo: str, revision: str) -> Path | None:
 
 
 def download(repo: str, revision: str) -> Path:
-    """The snapshot directory of a repository at a commit, weights in safetensors only."""
+    """The snapshot directory of a repository at a commit, weights in safetensors only. Raises
+    CheckpointError."""
     from huggingface_hub import snapshot_download
+
+    wanted = [*MODEL_FILES, ADAPTER_FILE]
+    with _explained(repo, revision):
+        return cached_snapshot(repo, revision) or Path(
+            snapshot_download(repo, revision=revision, allow_patterns=wanted)
+        )
+
+
+def download_file(repo: str, revision: str, file: str) -> Path:
+    """One file of a repository at a commit, from the local cache where it is there. Raises
+    CheckpointError."""
+    from huggingface_hub import hf_hub_download
+
+    with _explained(repo, revision, file):
+        return Path(hf_hub_download(repo, file, revision=revision))
+
+
+@contextmanager
+def _explained(repo: str, revision: str, file: str = "") -> Iterator[None]:
+    """Errors of the hub's client as a CheckpointError for people."""
     from huggingface_hub.errors import (
+        EntryNotFoundError,
         GatedRepoError,
         HfHubHTTPError,
         LocalEntryNotFoundError,
@@ -83,11 +107,8 @@ def download(repo: str, revision: str) -> Path:
         RevisionNotFoundError,
     )
 
-    wanted = [*MODEL_FILES, ADAPTER_FILE]
     try:
-        return cached_snapshot(repo, revision) or Path(
-            snapshot_download(repo, revision=revision, allow_patterns=wanted)
-        )
+        yield
     except GatedRepoError:
         raise CheckpointError(
             f"{repo} is gated: accept its terms on the hub and set `token: {{secret: HF_TOKEN}}`"
@@ -101,8 +122,11 @@ def download(repo: str, revision: str) -> Path:
     except LocalEntryNotFoundError:
         raise CheckpointError(
             f"{repo} at {revision} is not in the local cache and the hub cannot be reached; "
-            "download it once with a network, or use model.path"
+            "download it once with a network, or use "
+            + ("`path` with a file of this machine" if file else "model.path")
         ) from None
+    except EntryNotFoundError:
+        raise CheckpointError(f"{repo} has no file {file} at {revision}") from None
     except HfHubHTTPError as error:
         raise CheckpointError(f"the hub answered: {error}") from None
 

@@ -17,7 +17,7 @@ _REVISIONS = (
 
 def from_hub(draft: JobDraft, context: LowerContext, example: str) -> JobDraft:
     """The draft of a job that takes a repository at a commit, `example` of its kind."""
-    source, pinned = _hub_source(draft.view, context, draft.backend, example)
+    source, pinned = hub_source(draft.view, context, draft.backend, example)
     return replace(
         draft,
         config={**source, **draft.config},
@@ -33,7 +33,7 @@ def from_directory(draft: JobDraft, context: LowerContext) -> JobDraft:
     return replace(draft, config={**source, **draft.config}, extra_identity=files)
 
 
-def _hub_source(
+def hub_source(
     view: StageView, context: LowerContext, backend: str, example: str
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Config and extra identity of a repository at a commit. Refuses a revision that may move."""

@@ -16,6 +16,7 @@ from agentc.kinds.artifacts import CHECKPOINT, TEXT_ENCODER, VISION_ENCODER
 from agentc.kinds.table import MODEL_SOURCES, makers
 from agentc.memory.architectures import ConfiguredShape, shape_of
 from agentc.runtime.model_folder.folder import LANGUAGE_MODEL, ModelFolder, Needs, read_model_folder
+from agentc.runtime.model_folder.gguf_model import read_gguf_folder
 from agentc.source.files import Boundary, OutsideError, nearest_folder
 
 ENCODER_SOURCES = (*makers(VISION_ENCODER), *makers(TEXT_ENCODER))
@@ -25,6 +26,8 @@ _NEEDS = {
     VISION_ENCODER: Needs(language=False, tokenizer=False),
 }
 _REMEMBERED = 64
+_GGUF = ".gguf"
+"""How the backend ends that converts a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ def read_model_folders(module: Module, boundary: Boundary) -> dict[str, LocalMod
     for stage in module.stages.values():
         path = _path(stage)
         if path is None:
+            continue
+        if stage.backend.endswith(_GGUF):
+            converted = _read_file(path, boundary)
+            if converted is not None:
+                found[stage.id] = converted
             continue
         needs = next(needs for artifact, needs in _NEEDS.items() if stage.kind in makers(artifact))
         if (path, needs) not in read:
@@ -73,6 +81,24 @@ def _read(path: str, needs: Needs, boundary: Boundary) -> LocalModel | None:
     (missing,) = found.content.faults
     meant = replace(missing, fix=f"did you mean `path: {near}`?")
     return replace(found, content=replace(found.content, faults=(meant,)))
+
+
+def _read_file(path: str, boundary: Boundary) -> LocalModel | None:
+    """The model that a GGUF file holds; None where lowering reports what is there."""
+    try:
+        place = boundary.find(path)
+        if not place.is_file() or not boundary.holds(place):
+            return None
+        state = place.stat()
+    except (OutsideError, OSError, ValueError):
+        return None
+    return _remembered_file(place, path, (state.st_size, state.st_mtime_ns, state.st_ino))
+
+
+@lru_cache(_REMEMBERED)
+def _remembered_file(place: Path, path: str, _marks: tuple[int, ...]) -> LocalModel:
+    content = read_gguf_folder(place, path)
+    return LocalModel(content, shape_of(content.sizes))
 
 
 def _marks(place: Path, boundary: Boundary) -> tuple[object, ...] | None:

@@ -66,7 +66,7 @@ def format_of_family(subject: StageContext) -> Iterator[Finding]:
 def folder_holds_model(subject: StageContext) -> Iterator[Finding]:
     """A model directory holds configuration, fast tokenizer and weights that go together."""
     folder = subject.folders.get(subject.stage.id)
-    if folder is None or not subject.stage.backend.endswith(".path"):
+    if folder is None or not subject.stage.backend.endswith((".path", ".gguf")):
         return  # what another backend takes is its own business
     for fault in folder.content.faults:
         yield Finding(message=fault.message, path="path", fix=fault.fix)

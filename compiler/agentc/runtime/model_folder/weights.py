@@ -238,9 +238,9 @@ def _without_weights(names: Collection[str], shown: str) -> FolderFault:
 def gguf_fault(what: str) -> FolderFault:
     """The weights are in a format of llama.cpp; `what` is the beginning of the message."""
     return FolderFault(
-        f"{what}: GGUF weights, which are quantised for llama.cpp, cannot be read",
-        "give a directory with the model's safetensors weights, such as the repository that the "
-        "GGUF file was made from",
+        f"{what}: `backend: path` takes safetensors weights, not GGUF files of llama.cpp",
+        "use `backend: gguf` with the path of the .gguf file, which converts it; or give the "
+        "folder that the file was made from",
     )
 
 

@@ -197,6 +197,20 @@ def variables_for_pip(extra: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+_OF_INDEX = ("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "NETRC")
+
+
+def variables_of_index(environ: Mapping[str, str]) -> dict[str, str]:
+    """What says where this machine's package index is, for jobs that take a file of a package."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in _OF_THE_USER
+        and name not in _DECLARED
+        and (name in _OF_INDEX or (name.startswith(("PIP_", "UV_")) and not is_secret_name(name)))
+    }
+
+
 def variables_for_engine(extra: Mapping[str, str]) -> dict[str, str]:
     """The same for the container engine that pulls an image, with its settings and log-ins: it
     runs no code of a package."""
