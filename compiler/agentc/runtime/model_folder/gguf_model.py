@@ -311,7 +311,9 @@ def _check_shape(tensor: GgufTensor, config: Mapping[str, Any]) -> None:
 
 def _expected(config: Mapping[str, Any]) -> list[str]:
     kind, biased = config["model_type"], config.get("attention_bias") is True
-    parts = [f"{name}.weight" for name in _BLOCK.values() if not name.endswith(("q_norm", "k_norm"))]
+    parts = [
+        f"{name}.weight" for name in _BLOCK.values() if not name.endswith(("q_norm", "k_norm"))
+    ]
     if kind == "qwen3":
         parts += ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
     if kind == "qwen2" or biased:

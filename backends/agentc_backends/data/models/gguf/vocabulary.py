@@ -22,7 +22,9 @@ _TEMPLATE = "tokenizer.chat_template"
 
 def other_templates(settings: Mapping[str, Any]) -> list[str]:
     """The names of chat templates besides the default one, such as `tool_use`."""
-    return sorted(name[len(_TEMPLATE) + 1 :] for name in settings if name.startswith(_TEMPLATE + "."))
+    return sorted(
+        name[len(_TEMPLATE) + 1 :] for name in settings if name.startswith(_TEMPLATE + ".")
+    )
 
 
 def build_tokenizer(settings: Mapping[str, Any], context: int) -> Any:
@@ -74,7 +76,9 @@ def _byte_level(settings: Mapping[str, Any]) -> Any:
         if number is not None:
             first = tokens[number]
             tokenizer.post_processor = processors.TemplateProcessing(
-                single=f"{first} $A", pair=f"{first} $A {first} $B", special_tokens=[(first, number)]
+                single=f"{first} $A",
+                pair=f"{first} $A {first} $B",
+                special_tokens=[(first, number)],
             )
     return tokenizer
 
