@@ -45,6 +45,8 @@ def gguf_bytes(
     return head + b"\0" * (-len(head) % _ALIGNMENT) + data
 
 
+_QWEN3_SIZE = 128
+"""Of a head of qwen3: transformers' own GGUF loader takes no other."""
 HIDDEN, MIDDLE, HEADS, KV_HEADS, CONTEXT = 64, 96, 4, 2, 128
 TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *map(chr, range(33, 127)), "Ġ", "Ċ", "he"]
 MERGES = ["h e"]
@@ -69,7 +71,7 @@ def settings_of(architecture: str = "llama", **changes: Any) -> dict[str, Any]:
         "rope.freq_base": 10000.0,
     }
     if architecture == "qwen3":
-        own["attention.key_length"] = HIDDEN // HEADS
+        own["attention.key_length"] = _QWEN3_SIZE
     found: dict[str, Any] = {
         "general.architecture": architecture,
         "general.name": "tiny",
@@ -92,14 +94,15 @@ def settings_of(architecture: str = "llama", **changes: Any) -> dict[str, Any]:
 
 def shapes_of(architecture: str = "llama", tied: bool = True) -> dict[str, tuple[int, ...]]:
     """The tensors of such a model."""
-    keys = HIDDEN // HEADS * KV_HEADS
+    size = _QWEN3_SIZE if architecture == "qwen3" else HIDDEN // HEADS
+    queries, keys = size * HEADS, size * KV_HEADS
     block: dict[str, tuple[int, ...]] = {
         "attn_norm.weight": (HIDDEN,),
         "ffn_norm.weight": (HIDDEN,),
-        "attn_q.weight": (HIDDEN, HIDDEN),
+        "attn_q.weight": (queries, HIDDEN),
         "attn_k.weight": (keys, HIDDEN),
         "attn_v.weight": (keys, HIDDEN),
-        "attn_output.weight": (HIDDEN, HIDDEN),
+        "attn_output.weight": (HIDDEN, queries),
         "ffn_gate.weight": (MIDDLE, HIDDEN),
         "ffn_up.weight": (MIDDLE, HIDDEN),
         "ffn_down.weight": (HIDDEN, MIDDLE),
@@ -107,7 +110,6 @@ def shapes_of(architecture: str = "llama", tied: bool = True) -> dict[str, tuple
     if architecture == "qwen2":
         block |= {"attn_q.bias": (HIDDEN,), "attn_k.bias": (keys,), "attn_v.bias": (keys,)}
     if architecture == "qwen3":
-        size = HIDDEN // HEADS
         block |= {"attn_q_norm.weight": (size,), "attn_k_norm.weight": (size,)}
     return {
         "token_embd.weight": (len(TOKENS), HIDDEN),

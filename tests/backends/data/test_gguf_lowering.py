@@ -22,7 +22,7 @@ servers: {local: {backend: transformers}}
 prompts: {react: {instruction: Craft the goal.}}
 stages:
   play:
-    {kind: rollout, policy: base, environment: craft, prompt: react, server: local, split: train,
+    {kind: rollout, model: base, environment: craft, prompt: react, server: local, split: train,
      limit: 1, decode: {max_tokens: 16}}
 """
 COMMIT = "0123456789" * 4
