@@ -221,8 +221,8 @@ class LowerContext(Protocol):
         ...
 
     def model_folder(self, path: str) -> tuple[str, str | None]:
-        """The directory of a model as its job reads it (a path that leads nowhere from the spec may
-        be below a model folder of the user's configuration), and its `digest_of`."""
+        """The directory or file of a model as its job reads it (a path that leads nowhere from the
+        spec may be below a model folder of the user's configuration), and its `digest_of`."""
         ...
 
     def is_directory(self, path: str) -> bool:

@@ -208,7 +208,7 @@ class Forecaster:
         seen = self._past.parameters.get((repo, revision))
         if seen is not None:
             return shape_of_count(Quantity(seen))
-        named = shape_of_name(repo or str(config.get("path") or ""))
+        named = shape_of_name(repo or str(config.get("path") or config.get("file") or ""))
         if named.parameters.spread == 0 or not repo:
             return named
         cached = cached_size(repo, revision)

@@ -78,7 +78,7 @@ class ModelSettings(NewModel):
     sha256: str | None = setting(
         "SHA-256 of the .gguf file, 64 hex digits; required with `package` (model.gguf).", None,
         pattern="^[0-9a-f]{64}$")
-    dtype: Literal["float32", "bfloat16", "float16"] = setting(
+    save_dtype: Literal["float32", "bfloat16", "float16"] = setting(
         "Type of the dequantised weights. float32 keeps the values of the file; bfloat16 and "
         "float16 round them and take half the disk space (model.gguf).", "bfloat16")
 

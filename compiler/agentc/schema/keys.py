@@ -238,7 +238,7 @@ def _slip(
     advice = advice_for_key(key, words)
     # `top_k` is a word of its own, `if` where `of` is missing is none.
     if advice is not None and not (is_letter and near[0] in missing):
-        return _Slip(near, advice)
+        return _Slip(tuple(name for name in near if name in advice), advice)
     named = [name for name in synonyms(key) if name in words]
     notes, hint = belongs(key, place, table, words)
     if not notes or named or (is_letter and near[0].lower() == key.lower()):

@@ -172,8 +172,9 @@ class Boundary:
         it. Raises OutsideError."""
         if not os.path.isabs(written) and not written.startswith((".", "~")):  # noqa: PTH117
             for folder in (self.directory, *self.model_folders):
-                if is_directory(folder / written) and self.holds(folder / written):
-                    return folder / written
+                place = folder / written
+                if (is_directory(place) or is_file(place)) and self.holds(place):
+                    return place
         return self.find(written)
 
     def holds(self, path: Path) -> bool:

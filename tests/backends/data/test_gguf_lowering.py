@@ -62,7 +62,7 @@ def test_the_key_is_that_of_the_content(folder: Path) -> None:
     ):
         assert key(folder, f"{{backend: gguf, {same}}}") == local, same
     others = (
-        "path: models/tiny.gguf, dtype: float32",
+        "path: models/tiny.gguf, save_dtype: float32",
         "path: models/tiny.gguf, chat_format: chatml",
         hub,
         f"{hub.replace('t.gguf', 'u.gguf')}",

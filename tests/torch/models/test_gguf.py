@@ -75,7 +75,7 @@ def config_of(source: Path) -> dict[str, Any]:
         **dict.fromkeys(names),
         "path": str(source),
         "digest": content_digest(source),
-        "dtype": "float32",
+        "save_dtype": "float32",
         "chat_format": "tokenizer",
     }
 

@@ -86,7 +86,7 @@ def _read(path: str, needs: Needs, boundary: Boundary) -> LocalModel | None:
 def _read_file(path: str, boundary: Boundary) -> LocalModel | None:
     """The model that a GGUF file holds; None where lowering reports what is there."""
     try:
-        place = boundary.find(path)
+        place = boundary.find_model(path)
         if not place.is_file() or not boundary.holds(place):
             return None
         state = place.stat()

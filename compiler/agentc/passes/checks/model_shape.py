@@ -37,7 +37,7 @@ def model_shape(subject: StageContext, role: str = "") -> Architecture | None:
 
 
 def _shape(model: Settings) -> Architecture | None:
-    name = model.text("repo") or model.text("path")
+    name = model.text("repo") or model.text("path") or model.text("file")
     return scratch_architecture(model.get) if name is None else architecture_named(name)
 
 
@@ -62,7 +62,7 @@ def model_context(subject: StageContext, role: str = "") -> ModelContext | None:
         return None
     folder = subject.folders.get(model.name)
     if folder is not None and not is_made(model):
-        source = model.text("repo") or model.text("path") or ""
+        source = model.text("repo") or model.text("path") or model.text("file") or ""
         return _written_context(model.name, source, folder)
     return model.derive(_context)
 
@@ -77,7 +77,7 @@ def _context(model: Settings) -> ModelContext | None:
         return ModelContext(
             name=model.name, tokens=own, shown=shown, setting="context", severity="error"
         )
-    source = model.text("repo") or model.text("path") or ""
+    source = model.text("repo") or model.text("path") or model.text("file") or ""
     shape = architecture_named(source)
     if shape is None or _STRETCHED.search(source):
         return None

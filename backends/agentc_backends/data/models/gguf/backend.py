@@ -57,7 +57,7 @@ def _lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     place, identity = view, view.scoped()
     config: dict[str, Json] = {
         "chat_format": identity.text("chat_format"),
-        "dtype": identity.text("dtype"),
+        "save_dtype": identity.text("save_dtype"),
         "sha256": place.get("sha256"),
         **dict.fromkeys(("path", "repo", "revision", "package", "file", "digest")),
     }
@@ -92,6 +92,7 @@ def _lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
 
 def _from_path(draft: JobDraft, view: StageView, context: LowerContext) -> JobDraft:
     path, digest = view.get("path"), None
+    place: Json = path
     if not isinstance(path, str):
         view.refuse(
             "path",
@@ -105,15 +106,19 @@ def _from_path(draft: JobDraft, view: StageView, context: LowerContext) -> JobDr
             fix=f"name the {_SUFFIX} file, or use `backend: path` for a folder with safetensors",
         )
     else:
-        digest = context.digest_of(path)
+        place, digest = context.model_folder(path)
         if digest is None:
-            view.refuse("path", f"there is no readable file {path}", fix="give a .gguf file")
+            view.refuse(
+                "path",
+                f"there is no readable file {path}",
+                fix="give a .gguf file, relative to the spec or below a model folder",
+            )
     written = view.get("sha256")
     if digest is not None and isinstance(written, str) and _digest_of_file(written) != digest:
         view.refuse("sha256", f"{path} has another SHA-256", fix="correct it, or remove `sha256`")
     return replace(
         draft,
-        config={**draft.config, "path": path, "digest": digest},
+        config={**draft.config, "path": place, "digest": digest},
         extra_identity={"file": digest},
     )
 

