@@ -15,7 +15,7 @@ from agentc.source.tree import Entry, Mapping, Node, Scalar, text_of
 
 BRANCH = "main"
 """The revision of a repository where a spec gives none."""
-_HUB_BACKENDS = ("hf", "auto")
+_HUB_BACKENDS = ("hf", "gguf", "auto")
 _LOCAL = (".", "/", "~")
 
 

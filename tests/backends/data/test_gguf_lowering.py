@@ -73,6 +73,7 @@ def test_the_key_is_that_of_the_content(folder: Path) -> None:
 
 
 def test_the_backend_follows_from_the_file(folder: Path) -> None:
+    assert key(folder, "{path: models/tiny.gguf}") == key(folder, "./models/tiny.gguf")
     assert key(folder, f"{{package: tiny==1.0, file: t.gguf, sha256: {'0' * 64}}}")
 
 

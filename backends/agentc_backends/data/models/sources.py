@@ -67,7 +67,11 @@ def _directory_source(
         )
     else:
         place, digest = context.model_folder(path)
-        if digest is None:
+        if path.lower().endswith(".gguf") and not context.is_directory(path):
+            view.refuse(
+                "path", f"{path} is a GGUF file", fix="use `backend: gguf`, which converts it"
+            )
+        elif digest is None:
             # What a directory lacks is said by the rule of model directories.
             view.refuse(
                 "path",

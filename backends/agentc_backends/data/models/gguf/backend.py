@@ -178,5 +178,6 @@ BACKEND = StageBackend(
     software=SOFTWARE,
     lower=_lower,
     capabilities=frozenset({"pretrained"}),
+    example="{repo: Qwen/Qwen2.5-0.5B-Instruct-GGUF, file: qwen2.5-0.5b-instruct-q8_0.gguf}",
     data_sets=(SMOLLM2,),
 )
