@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 
 import numpy
 import torch
-from tests.support.built_environment import built_python
+from tests.support.built_software import built_python
 from tests.support.gguf_files import gguf_bytes, settings_of, shapes_of, write_gguf
 from tests.torch.trl.jobs import facts, make_job
 from transformers import AutoModelForCausalLM, AutoTokenizer
