@@ -108,7 +108,7 @@ long-cluster: software
 long-torch: software .agentc/torch-tests/complete
 	$(TORCH_TESTS) -m long tests/torch
 
-test-slurm: software ## runs on a real SLURM of four nodes, brought up here (root; see docs/slurm.md)
+test-slurm: software ## runs on a real SLURM of four nodes, brought up here (root; see docs/cluster.md)
 	$(BIN)/pytest -m slurm -rs --durations=0 $(call MARKED,slurm)
 
 test-cluster: software

@@ -20,7 +20,9 @@ def _class_names() -> Counter[str]:
 
 
 def test_a_name_that_stands_twice_has_its_reason_in_the_glossary() -> None:
-    section = (ROOT / "docs/glossary.md").read_text("utf-8").partition("## Names that are twice")[2]
+    section = (
+        (ROOT / "docs/glossary.md").read_text("utf-8").partition("## Names with two meanings")[2]
+    )
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     twice = {name for name, count in _class_names().items() if count > 1}

@@ -26,9 +26,9 @@ _AROUND = {
 """What the rest of a spec, or an installed distribution, would provide."""
 _OTHER = {
     "docs/design/prefixes.md": "a stage called `search`, without `stages:` around it",
-    "docs/tracking.md": "three ways to write one key",
+    "docs/results.md": "three ways to write one key",
     "docs/security.md": "`...` for a revision",
-    "docs/templates.md": "a template",
+    "docs/sweeps.md": "a template",
 }
 """Pages with a fence that looks like a part of a spec and is none; counted one each."""
 

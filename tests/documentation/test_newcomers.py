@@ -33,7 +33,7 @@ def text_of(page: str) -> str:
 
 def glossary() -> list[tuple[str, str]]:
     """Each name with what stands for it in the code."""
-    body = text_of("docs/glossary.md").partition("## Names that are twice")[0]
+    body = text_of("docs/glossary.md").partition("## Names with two meanings")[0]
     rows = [(row["names"], row["code"].strip(" `")) for row in _ROW.finditer(body)]
     return [(name.strip(), code) for names, code in rows for name in names.split(",")]
 

@@ -13,6 +13,7 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[2]
 _LIST = tomllib.loads((Path(__file__).parent / "words.toml").read_text("utf-8"))
 WORDS = [(re.compile(rf"\b(?:{word['never']})\b", re.I), word) for word in _LIST["words"]]
+_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 PROMPTS = {
     "backends/agentc_backends/agents/revise/backend.py": "Agent-R's thoughts",
@@ -88,6 +89,20 @@ def test_templates_of_the_report() -> None:
         for path in sorted(ROOT.glob("backends/**/*.html.j2"))
         for fault in _faults(
             path.name, re.sub(r"{[{%].*?[%}]}|<[^>]*>", " ", path.read_text("utf-8"))
+        )
+    ]
+    assert faults == []
+
+
+def test_pages_for_users() -> None:
+    pages = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
+    for folder in ("docs", "docs/reproduce", "specs"):
+        pages += sorted((ROOT / folder).glob("*.md"))
+    faults = [
+        fault
+        for page in pages
+        for fault in _faults(
+            page.relative_to(ROOT).as_posix(), _CODE.sub("`", page.read_text("utf-8"))
         )
     ]
     assert faults == []

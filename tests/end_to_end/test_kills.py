@@ -82,7 +82,7 @@ def command(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
     assert searcher is not None
     if not needed_by_searcher(searcher).ready(StoreLayout(tmp_path)):
         pytest.skip("the software stack optuna is not built: `make software-long`")
-    # A program that is killed fails its trial, by its own record (docs/searching.md).
+    # A program that is killed fails its trial, by its own record (docs/sweeps.md).
     victims = tuple(kind for kind in KINDS if kind != "program")
     return small(("search", str(SPECS / "climb.yaml")), tmp_path, victims)
 

@@ -20,7 +20,11 @@ from agentc.runtime.software.job_software import ensure_software
 from agentc.runtime.store.layout import StoreLayout
 
 SOURCE = Path(__file__).parent / "acme"
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "backends_guide.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDE = "".join(
+    (DOCS / page).read_text(encoding="utf-8")
+    for page in ("backends_guide.md", "backends_programs.md")
+)
 Agentc = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.slow
@@ -249,7 +253,7 @@ def test_a_name_that_is_not_installed(agentc: Agentc) -> None:
              if path.suffix in (".toml", ".lock", ".yaml", ".py") and path.name != "__init__.py"],
 )  # fmt: skip
 def test_the_guide_shows_this_very_code(file: str) -> None:
-    blocks = GUIDE.read_text(encoding="utf-8").split("```")
+    blocks = GUIDE.split("```")
     told = dict(zip(blocks[::2], blocks[1::2], strict=False))
     [block] = [code for before, code in told.items() if before.rstrip().endswith(f"`{file}`:")]
     assert block.split("\n", 1)[1] == (SOURCE / file).read_text(encoding="utf-8")
@@ -268,7 +272,7 @@ def _sha256(text: str) -> str:
 
 
 def test_the_guides_test_suite_runs(site: Path, tmp_path: Path) -> None:
-    blocks = GUIDE.read_text(encoding="utf-8").split("```")
+    blocks = GUIDE.split("```")
     [suite] = [block for block in blocks if "checks_of(SUBJECT)" in block]
     (tmp_path / "test_acme.py").write_text(suite.removeprefix("python\n"), encoding="utf-8")
     done = subprocess.run(

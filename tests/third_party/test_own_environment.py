@@ -1,4 +1,4 @@
-"""The example of docs/environments.md: an environment in a distribution of its own, as short as the
+"""The example of docs/custom_environments.md: an environment in its own package, as short as the
 page promises, held to the kit, and played by the expert stage."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 
 SOURCE = Path(__file__).parent / "sorting"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom_environments.md"
 FILES = ("sorting_world/world.py", "sorting_world/backend.py", "pyproject.toml", "spec.yaml")
 MOST_LINES = 60
 

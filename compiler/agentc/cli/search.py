@@ -91,7 +91,7 @@ def execute(arguments: argparse.Namespace) -> int:
         else f"no searcher `{_SEARCHER}` is installed"
     )
     if search is None or not search.axes or searcher is None:
-        print(f"agentc: {lacking}; docs/searching.md says how one is written", file=sys.stderr)
+        print(f"agentc: {lacking}; docs/sweeps.md says how one is written", file=sys.stderr)
         return EXIT_USAGE
     search = replace(search, trials=arguments.trials or search.trials)
     layout = open_store(arguments.store)

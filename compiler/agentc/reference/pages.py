@@ -150,13 +150,13 @@ def _kind_section(kind: Kind) -> list[str]:
         lines += [*folded(f"`{kind.named.name}`: {kind.named.doc} Each may name several, and takes "
                   f"any of {accepts}."), ""]  # fmt: skip
     if kind.roles:
-        lines += ["| input | accepts | how many | meaning |", "|---|---|---|---|"]
+        lines += ["Inputs:", ""]
         for role in kind.roles:
             many = "one or more" if role.many else "one"
             if role.optional:
                 many += ", optional"
             accepts = " or ".join(accepted.name for accepted in role.accepts)
-            lines.append(f"| `{role.name}` | {accepts} | {many} | {role.doc} |")
+            lines += item(f"`{role.name}`: {accepts}; {many}. {role.doc}")
         lines.append("")
     if kind.uses:
         named = ", ".join(f"`{word}`" for word in kind.uses)

@@ -1,2 +1,2 @@
 """`rollout.command`: a program of the user's own, which asks a model through OpenAI's API and acts
-through a door of the job, plays each episode (docs/harnesses.md)."""
+through a door of the job, plays each episode (docs/external.md)."""

@@ -18,7 +18,7 @@ class CommandOptions(PromptSeeds, RecordedOptions):
 
     run: str | None = setting(
         "A Python file, relative to the spec: the agent. It is run once for each episode "
-        "(docs/harnesses.md).", None)
+        "(docs/external.md).", None)
     command: tuple[str, ...] = setting(
         "In place of `run`, the words of a command. List your files that it names in "
         "`sources`.", (), schema={"type": "array", "items": {"type": "string"}})

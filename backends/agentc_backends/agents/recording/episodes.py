@@ -206,7 +206,7 @@ def _publish(job: Job, rows: Sequence[Row], *, keeps_all: bool) -> None:
         why = first[UNPROVED]
         raise FatalError(
             f"not one of {len(rows)} episodes can be proved to train what was drawn; the first, "
-            f"{first['id']}: {REASONS[why['reason']]} ({why['detail']}). docs/harnesses.md says "
+            f"{first['id']}: {REASONS[why['reason']]} ({why['detail']}). docs/external.md says "
             "what that means; `evaluate` needs no proof"
         )
     write_rows(job.out / TRAJECTORIES_FILE, kept)

@@ -1,2 +1,2 @@
 """`rollout.verifiers`: tasksets of the package verifiers, played under their own harnesses against
-the stage's model server (docs/verifiers.md)."""
+the stage's model server (docs/external.md)."""

@@ -1,2 +1,2 @@
 """`env.verifiers`: tasks of a taskset of the package `verifiers`, which stages of the backend
-`verifiers` play (docs/verifiers.md)."""
+`verifiers` play (docs/external.md)."""

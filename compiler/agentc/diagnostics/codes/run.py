@@ -96,7 +96,7 @@ RUN: tuple[Code, ...] = (
         "a rule that ends no rounds, or all",
         "`until` says `reaches`, a value of the metric; or `no_gain_for`, N rounds in a row "
         "that are not better than the best before them by more than `min_gain`; or both, and the "
-        "first that holds ends the rounds. docs/stopping.md has examples.",
+        "first that holds ends the rounds. docs/sweeps.md has examples.",
     ),
     Code(
         "AGC792",
