@@ -27,6 +27,7 @@ from typing import Any
 
 import yaml
 
+from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.store.paths import open_store
 from benchmarks.processes import CommandError
 from benchmarks.reduced import ROOT, Size, write_reduced
@@ -297,7 +298,9 @@ def run_ours(
         "on_overflow": "drop_oldest", "flatten_observations": True, "seed": SEED,
         "tie_seed": TIE_SEED, "prompt_seed": 0, "reward_range": [0, 1], "success_at": 1,
         "prompt": {"instruction": INSTRUCTION, "acknowledgement": "Ok.", "examples": [],
-                   "reply_format": "react"},
+                   "reply_format": "react", "system": None,
+                   "observation_prefix": OBSERVATION_PREFIX, "output_marker": None,
+                   "memory": "all"},
         "action_span": "last", "action_space": "optional", "no_action": "last_line",
         "turn_numbers": "drop",
         "invalid_message": "Could not execute ",

@@ -13,27 +13,30 @@ from tests.support.drafted import changed, job_draft, lease_draft
 from agentc.backend_api import OptionView
 from agentc.kinds import KINDS, Field, kind_named
 from agentc.kinds.field import choice, integer
+from agentc.plan import keys
 from agentc.plan.job import Job, JobBody, Lease, Resources, SoftwareLock, SourcePlace
 from agentc.plan.keys import KEY_VERSION, job_key, session_key
 
-FOLDER = Path(__file__).parent
-VERSION_1: dict[str, Any] = json.loads((FOLDER / "keys-1.json").read_text(encoding="utf-8"))
-SINCE: dict[str, Any] = json.loads((FOLDER / "keys-1-since.json").read_text(encoding="utf-8"))
-"""Kinds and fields that came while version 1 was in use, fields set to what is not their default
-(`non_default`); what comes later is added, and what is there is not edited."""
+VERSION_1: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "keys-1.json").read_text(encoding="utf-8")
+)
+FILE = Path(__file__).parent / "keys-2.json"
+PINNED: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+"""For each kind a list of settings, none at its default (`non_default`), with the key that they
+give: all that there were when the version was made, then those of each later change.
+`python -m tests.identity.test_key_versions` adds what is missing and changes nothing else."""
 LOCKS = {name: SoftwareLock(name=name, lock=f"{name}==1.0\n") for name in ("train", "serve")}
 
 _INTERVAL = (
     choice("interval", "How the interval of a mean is made.", ("bootstrap", "normal"), "bootstrap"),
     integer("resamples", "Bootstrap resamples.", 2000, minimum=100),
 )
-RETIRED: dict[str, tuple[Field, ...]] = {"compare": _INTERVAL, "evaluate": _INTERVAL}
-"""Fields that a kind had when its keys were made and has no more: no spec sets them, and how the
-others enter a key has not changed."""
+REMOVED: dict[str, tuple[Field, ...]] = {"compare": _INTERVAL, "evaluate": _INTERVAL}
+"""Settings of version 1 that version 2 no longer has."""
 
 
-def whole_job() -> Job:
-    """A job with something in every attribute that enters a key."""
+def whole_job(model: str = "model") -> Job:
+    """A job with something in every attribute that enters a key; `model` is an input's name."""
     policy = Lease(
         draft=lease_draft(
             role="policy",
@@ -44,7 +47,7 @@ def whole_job() -> Job:
             port="held",
             identity_check="model",
             expect={"a": 1},
-            input="model",
+            input=model,
             variables={"A": "B"},
             secrets={"TOKEN": "NAME"},
             ready_timeout_s=10.0,
@@ -73,7 +76,7 @@ def whole_job() -> Job:
         ),
         id="rounds.2.explore",
         stage="rounds.2.explore",
-        inputs={"model": ("tuned",), "data": ("a", "b")},
+        inputs={model: ("tuned",), "data": ("a", "b")},
         origin=SourcePlace(file="x.yaml", line=3, column=5),
         leases=(policy, environment),
     )
@@ -86,46 +89,69 @@ def key(job: Job, **changes: Any) -> str:
     return job_key(changed(job, **changes), LOCKS, PRODUCERS)
 
 
-def test_version_1_whole_job() -> None:
-    assert KEY_VERSION == 1, "add the files of the new version; leave the old ones"
-    assert key(whole_job()) == VERSION_1["job"]
-    assert session_key(["1" * 32, "2" * 32]) == VERSION_1["session"]
+def test_whole_job() -> None:
+    assert PINNED["version"] == KEY_VERSION, "pin the new version in a file of its own"
+    assert key(whole_job()) == PINNED["job"]
+    assert session_key(["1" * 32, "2" * 32]) == PINNED["session"]
 
 
-@pytest.mark.parametrize("name", VERSION_1["kinds"])
-def test_version_1_settings_of(name: str) -> None:
-    """Every field that the kind had when the version was made, set to what is not its default.
-    Fields that came later are absent here, so they must not change the key."""
-    assert key_of_kind(name, VERSION_1["kinds"][name]["values"]) == VERSION_1["kinds"][name]["key"]
-
-
-@pytest.mark.parametrize("name", SINCE)
-def test_settings_that_came_since(name: str) -> None:
-    assert key_of_kind(name, SINCE[name]["values"]) == SINCE[name]["key"]
-    # Each of them but placement is a part of it.
+@pytest.mark.parametrize("name", PINNED.get("kinds", ()))
+def test_settings_of(name: str) -> None:
+    """Settings of later changes are absent from the earlier lists, so they must not change their
+    keys; each enters a key, except placement and metadata."""
     bare = key_of_kind(name, {})
+    fields = {field.name: field for field in fields_of_kind(name)}
+    for pinned in PINNED["kinds"][name]:
+        assert key_of_kind(name, pinned["values"]) == pinned["key"]
+        for setting, value in pinned["values"].items():
+            semantic = fields[setting].identity == "semantic"
+            assert (key_of_kind(name, {setting: value}) != bare) == semantic, setting
+
+
+def test_every_setting_is_pinned() -> None:
+    assert missing() == {}, "run `python -m tests.identity.test_key_versions`"
+
+
+def test_what_version_2_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number in every key, and names: of kinds, inputs and settings, of facts about prompts.
+    How a job makes a key is that of version 1."""
+    monkeypatch.setattr(keys, "KEY_VERSION", 1)
+    assert key(whole_job("policy")) == VERSION_1["job"], "which has another name for the model"
+    assert session_key(["1" * 32, "2" * 32]) == VERSION_1["session"]
+    for name, pinned in VERSION_1["kinds"].items():
+        removed = REMOVED.get(name, ())
+        assert key_of_kind(name, pinned["values"], removed, "policy") == pinned["key"]
+
+
+def fields_of_kind(name: str) -> tuple[Field, ...]:
     kind = kind_named(name)
     assert kind is not None
-    for field in kind.fields:
-        if field.name in SINCE[name]["values"]:
-            one = {field.name: SINCE[name]["values"][field.name]}
-            assert (key_of_kind(name, one) != bare) == (field.identity == "semantic"), field.name
+    return kind.fields
 
 
-def key_of_kind(name: str, values: dict[str, Any]) -> str:
+def key_of_kind(
+    name: str, values: dict[str, Any], more: tuple[Field, ...] = (), model: str = "model"
+) -> str:
     """The key of a job with these settings, and all others at their default."""
-    kind = kind_named(name)
-    assert kind is not None
-    table = (*kind.fields, *RETIRED.get(name, ()))
+    table = (*fields_of_kind(name), *more)
     view = OptionView(table=table, values=values)
     for field in table:
         view.get(field.name)
-    return key(changed(whole_job(), kind=name, identity={"settings": view.identity(), "facts": {}}))
+    identity = {"settings": view.identity(), "facts": {}}
+    return key(changed(whole_job(model), kind=name, identity=identity))
 
 
-def test_version_1_covers_the_kinds_of_its_time() -> None:
-    assert set(VERSION_1["kinds"]) <= {kind.name for kind in KINDS}
-    assert len(VERSION_1["kinds"]) == 8
+def missing() -> dict[str, dict[str, Any]]:
+    """By kind, the settings that no list of the file has, none at its default."""
+    result: dict[str, dict[str, Any]] = {}
+    for kind in KINDS:
+        lists = PINNED.get("kinds", {}).get(kind.name, [])
+        pinned = {name for each in lists for name in each["values"]}
+        absent = {field.name: non_default(field) for field in kind.fields}
+        absent = {name: value for name, value in absent.items() if name not in pinned}
+        if absent or not lists:
+            result[kind.name] = absent
+    return result
 
 
 @pytest.mark.parametrize(
@@ -207,3 +233,21 @@ def non_default(field: Field) -> Any:
         case _:
             value = (field.default if isinstance(field.default, (int, float)) else 0.25) / 2 + 0.125
             return value if value != field.default else value / 2
+
+
+def add_missing() -> None:
+    """Write the file with what is missing in it."""
+    pinned = PINNED or {
+        "version": KEY_VERSION,
+        "kinds": {},
+        "job": key(whole_job()),
+        "session": session_key(["1" * 32, "2" * 32]),
+    }
+    for name, values in missing().items():
+        lists = pinned["kinds"].setdefault(name, [])
+        lists.append({"values": values, "key": key_of_kind(name, values)})
+    FILE.write_text(json.dumps(pinned, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    add_missing()

@@ -30,7 +30,6 @@ class Making:
     start: int = setting("", 0, only_if=without_input("prefixes", because="it is given"))
     more: Asking | None = setting("", None)
     at_once: int = setting("", 4, identity="placement")
-    new: int = setting("", 0, later=True)
 
 
 def view_of(values: Mapping[str, Json], **inputs: tuple[str, ...]) -> StageView:
@@ -78,10 +77,9 @@ def test_reasons_are_those_of_single_settings(
 
 
 def test_what_the_caller_leaves_out() -> None:
-    view = view_of({"new": 1})
+    view = view_of({})
     config = view.config_of(Making, without={"asking.words": "none said", "bar": "no need"})
     assert config["asking"] == {"parser": "strict", "unparsed": "bad"}
-    assert config["new"] == 1
     assert view.reasons == {
         "asking.words": "none said", "bar": "no need", "cut": "nothing is cut"
     }  # fmt: skip

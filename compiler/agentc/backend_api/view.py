@@ -124,10 +124,6 @@ def effective(setting: Setting, given: Given) -> Json:
     return None if declared.required else declared.default  # type: ignore[return-value]
 
 
-def _plain(value: Json | tuple[Json, ...]) -> Json:
-    return list(value) if isinstance(value, tuple) else value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """A setting that a backend cannot honour. `capability` names what another backend may have,
@@ -205,8 +201,8 @@ class OptionView:
         """The settings of a dataclass (`agentc.program.settings`) that have an effect, as a config
         has them: those of this table, or of its group `at`. One whose `only_if` does not hold, and
         one of `without` (name, or `group.name`: why), has none: it is left out and not read, with
-        the reason. What the backend never reads (`unused`) is left out too, and what came `later`
-        where it is the default. `placement`: only settings of placement, or only the others."""
+        the reason. What the backend never reads (`unused`) is left out too.
+        `placement`: only settings of placement, or only the others."""
         start = f"{at}." if at else ""
         reasons = dict(without or {})
         result: dict[str, Json] = {}
@@ -230,8 +226,6 @@ class OptionView:
                 result[each.name] = self.config_of(each.kind, path, without=inner)
             else:
                 value = self.get(path)
-                if each.about.later and _plain(value) == _plain(each.default):
-                    continue
                 # Plans have numbers that may be null as the spec writes them, others as floats.
                 real = each.kind is float and not each.nullable and isinstance(value, int)
                 result[each.name] = float(value) if real else value  # type: ignore[arg-type]

@@ -126,7 +126,7 @@ class CompareSettings:
     confidence: float = setting("Coverage of the intervals.", 0.95, above=0, maximum=0.9999)
     wins: bool = setting(
         "Add to each evaluation its win rate: the share of tasks on which its reward is above "
-        "the baseline's, a tie counted as a half.", False, later=True)
+        "the baseline's, a tie counted as a half.", False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

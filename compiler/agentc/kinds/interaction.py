@@ -199,7 +199,7 @@ class RewardMargin:
     seed: int = setting("Seed of the choice when max_per_task applies.", 0, seed=True)
     on_empty: Literal["error", "publish"] = setting(
         "Not one pair comes out: `error` fails the stage, `publish` hands on a set without "
-        "rows, for a `dpo` with `on_empty: keep_model`.", "error", later=True)
+        "rows, for a `dpo` with `on_empty: keep_model`.", "error")
 
 
 _WITH_EXPERT = unless("sources", "self", because="`sources: self` pairs nothing with an expert")
@@ -212,14 +212,14 @@ class PairSettings(RewardMargin):
     margin_is: Literal["above", "at_least"] = setting(
         "Rewards make a pair when they differ by more than the margin (`above`), or by "
         "`at_least` that (SWEET-RL's code, whose plain comparison of floats is kept: 0.8 and 0.7 "
-        "differ by 0.1, and 0.7 and 0.6 by less).", "above", later=True)
+        "differ by 0.1, and 0.7 and 0.6 by less).", "above")
     chosen_at_least: float | None = setting(
         "Smallest reward of a chosen side, up to a rounding error of 1e-9: 1.0, say, for "
-        "episodes that pass all tests (SWEET-RL's code); null: any.", None, later=True)
+        "episodes that pass all tests (SWEET-RL's code); null: any.", None)
     chosen: Literal["any", "best"] = setting(
         "Which explored trajectories are chosen over other explored ones: `any` that has the "
         "higher reward of two, or only the `best` of its task, the first of equal ones "
-        "(SWEET-RL's code).", "any", later=True, only_if=unless(
+        "(SWEET-RL's code).", "any", only_if=unless(
             "sources", "expert",
             because="`sources: expert` pairs no explored trajectories with each other"))
     on_tie: Literal["drop", "error"] = setting("Equal rewards: no pair, or fail.", "drop")

@@ -156,24 +156,23 @@ class RecordReading:
         "which makes PreferencePairs. docs/datasets.md lists the fields of each.", "messages")
     ignore_fields: tuple[str, ...] = setting(
         "Fields of the records to leave out, such as `label`; those of a turn with a dot, such "
-        "as `messages.name`. Any other field that the format does not read is an error.", (),
-        later=True)
+        "as `messages.name`. Any other field that the format does not read is an error.", ())
     reasoning: Literal["error", "think"] = setting(
         "What becomes of `reasoning_content` of a reply: an `error`, or `think`, "
         "<think>...</think> before the reply, trained with it and not shown to later turns.",
-        "error", later=True)
+        "error")
     task_ids: TaskIds = setting(
         "What names a record's task, by which `pair` finds the expert's trajectory of an "
         "explored one: `as_written`, its `task_id`, if it has one; `eto_webshop`, `eto_sciworld`, "
         "`eto_alfworld`, what the trajectories that ETO's authors published have, as this "
-        "project's environments say it.", "as_written", later=True)
+        "project's environments say it.", "as_written")
     reward: float | None = setting(
-        "The reward of conversations that state none; null: they have none.", None, later=True,
+        "The reward of conversations that state none; null: they have none.", None,
         only_if=_NO_PAIR)
     prompt_length: int | None = setting(
         "N messages are before the agent's first reply of its own, such as 3 where an "
         "instruction is answered by OK before the task; null: all before the first reply.", None,
-        minimum=1, later=True, only_if=_NO_PAIR)
+        minimum=1, only_if=_NO_PAIR)
     on_malformed: Literal["error", "drop"] = setting(
         "A conversation whose turns do not alternate or that holds no reply: `drop` it with a "
         "count and a warning, or fail. A file always fails where no record is left.", "error")
@@ -207,7 +206,7 @@ class MixSettings:
         "rows (so 4.0 is four general rows to one).")
     best_per_task: int | None = setting(
         "Of each task (by its id), keep N agent rows with the largest rewards; of equal "
-        "ones the earlier. null: keep all.", None, minimum=1, later=True)
+        "ones the earlier. null: keep all.", None, minimum=1)
     on_shortage: Literal["error", "repeat", "fewer"] = setting(
         "Too few general rows: fail, `repeat` them, or take `fewer`.", "error")
     seed: int = setting("Seed of the draw of general rows.", 0, seed=True)

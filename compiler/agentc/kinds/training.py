@@ -67,7 +67,7 @@ class EmptyInput:
 
     on_empty: Literal["error", "keep_model"] = setting(
         "Not one row is left to train on: `error` fails the stage, `keep_model` hands the model "
-        "on as it is, with a note in the artifact and the report.", "error", later=True)
+        "on as it is, with a note in the artifact and the report.", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +119,10 @@ class RowChoice:
     keep_best: float | None = setting(
         "Of what `min_reward` leaves, over all data inputs, keep this share of the "
         "trajectories, rounded down, with the largest rewards; of equal ones the earlier "
-        "(filtered behaviour cloning). null: keep all.", None, above=0, maximum=1, later=True)
+        "(filtered behaviour cloning). null: keep all.", None, above=0, maximum=1)
     best_per_task: int | None = setting(
         "Of each task (by its id, over all data inputs), keep N trajectories with the "
-        "largest rewards; of equal ones the earlier. null: keep all.", None, minimum=1, later=True)
+        "largest rewards; of equal ones the earlier. null: keep all.", None, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,7 @@ class CriticScore:
     template_at: Literal["first_message", "before_begin_of_text"] = setting(
         "Where these words are: in the `first_message`, before its own text and an empty line, "
         "or `before_begin_of_text`: before the first token of the conversation, with nothing "
-        "between (the released code; log_ratio).", "first_message", later=True,
+        "between (the released code; log_ratio).", "first_message",
         only_if=only_with_input(
             "privileged", because="there is no `privileged` input whose texts it could place"))
     pooling: Literal["mean", "last"] = setting(
@@ -224,7 +224,7 @@ class CriticLikelihood:
         only_if=_LOG_RATIO)
     nll_reduction: Literal["token", "row"] = setting(
         "What that log-likelihood is a mean over: each `token` of a step alike, or each `row` "
-        "alike, of the means of its tokens (the released code).", "token", later=True,
+        "alike, of the means of its tokens (the released code).", "token",
         only_if=(_LOG_RATIO, _WITH_LIKELIHOOD))
 
 

@@ -104,7 +104,7 @@ def plain_json(
     raise TypeError(f"a {type(value).__name__} has no canonical form")
 
 
-KEY_VERSION = 1
+KEY_VERSION = 2
 DIGITS = 32
 
 

@@ -40,7 +40,7 @@ class JobConfig:
         return self._values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A setting that plans of earlier releases do not have."""
+        """A setting that not every backend of the kind has."""
         self._read.add(name)
         return self._values.get(name, default)
 
@@ -242,9 +242,8 @@ def account_facts(meta: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def recorded_account(record: Mapping[str, Any]) -> Dict[str, Any]:
-    """The same of a record that holds it beside other things; older ones have parts that are empty,
-    of a server that is no environment."""
-    return {name: record[name] for name in _KEPT if record.get(name)}
+    """The same of a record that holds it beside other things."""
+    return {name: record[name] for name in _KEPT if name in record}
 
 
 def shortened(value: Any) -> str:

@@ -20,7 +20,6 @@ from typing import (
     Literal,
     Mapping,
     NamedTuple,
-    Optional,
     Tuple,
     Type,
     TypeVar,
@@ -81,9 +80,7 @@ class About:
     `limits` are keywords of `agentc.kinds.field` (minimum, above, pattern), or say that it is a
     `seed` or a `secret`. It has an effect only where all of `only_if` hold. For an environment:
     `rule`, it decides texts or rewards and shows in no digest; what is not `served` reaches the
-    server in another way, or not at all; what is not `in_spec` is the program's alone. What came
-    `later` is written only where it is not the default, so that worlds and plans of before stay
-    what they were. `null_was` is what these wrote for null.
+    server in another way, or not at all; what is not `in_spec` is the program's alone.
     """
 
     doc: str
@@ -93,8 +90,6 @@ class About:
     rule: bool = True
     served: bool = True
     in_spec: bool = True
-    later: bool = False
-    null_was: Optional[int] = None
 
 
 PLAIN = About(doc="", limits={}, in_spec=False)
@@ -127,8 +122,6 @@ def setting(
     rule: bool = True,
     served: bool = True,
     in_spec: bool = True,
-    later: bool = False,
-    null_was: Optional[int] = None,
     **limits: Any,
 ) -> Any:
     """The default of a field of settings. Its type is `int`, `float`, `bool`, `str`, `Path`, a
@@ -142,8 +135,6 @@ def setting(
         rule=rule,
         served=served,
         in_spec=in_spec,
-        later=later,
-        null_was=null_was,
     )
     metadata = {"about": about}
     if isinstance(default, Mapping):
@@ -199,9 +190,6 @@ def settings_with(settings: Type[S], values: Mapping[str, Any]) -> S:
     for each in declared_in(settings):
         value = values.get(each.name)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            continue
-        if each.nullable and value == each.about.null_was:
-            values = {**values, each.name: None}
             continue
         for limit, holds, words in _LIMITS:
             bound = each.about.limits.get(limit)

@@ -316,13 +316,12 @@ def test_a_gamble_ends_the_episode_by_a_chance_of_its_own() -> None:
     assert both == pytest.approx(GOES_ON, abs=0.03)
 
 
-def test_without_the_option_a_gamble_is_no_action_and_nothing_tells_of_it() -> None:
+def test_without_the_option_a_gamble_is_no_action() -> None:
     assert played(0, "gamble") == [(f"{refusal(ACTIONS)}\n{HALL}", -1, False)]
     told = refusal((*ACTIONS, GAMBLE))
     assert told == "That is none of the actions left, right, look and gamble."
     assert played(0, "run", settings=GAMBLING) == [(f"{told}\n{HALL}", -1, False)]
-    # What was known of the world before there was a gamble is what it says today.
-    assert CorridorEnvironment().identity()["options"] == {"tasks": 100, "max_steps": 60}
+    assert CorridorEnvironment().identity()["options"]["gamble"] is False
     assert CorridorEnvironment(GAMBLING).identity()["options"]["gamble"] is True
     assert CorridorEnvironment(GAMBLING).reward_range == (-64, 20)
 

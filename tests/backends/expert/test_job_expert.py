@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 from tests.support.patience import PATIENCE_S
+from tests.support.prompts import prompt
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.agents.common.actions import parse_action
 
 MODULE = "agentc_backends.agents.expert.job_expert"
 ROOT = Path(__file__).parents[3]
-PROMPT = {
-    "instruction": "Craft things.",
-    "acknowledgement": "OK",
-    "examples": [[{"role": "user", "content": "t"}, {"role": "assistant", "content": "a"}]],
-    "reply_format": "react",
-}
+PROMPT = prompt(
+    instruction="Craft things.",
+    acknowledgement="OK",
+    examples=[[{"role": "user", "content": "t"}, {"role": "assistant", "content": "a"}]],
+)
 CONFIG = {
     "split": "test",
     "limit": 15,

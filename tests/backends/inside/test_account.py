@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentc.program.job import OtherEnvironmentError, admit_inside, recorded_account
+from agentc.program.job import OtherEnvironmentError, admit_inside
 from agentc.runtime.servers.job_leases import InsideLease, PlannedLease
 from agentc_backends.environments.corridor.environment import CorridorEnvironment
 from agentc_backends.environments.server.inside import InsideEnvironment
@@ -20,7 +20,7 @@ SPEC = {
     "port": "inside",
     "program": ["-m", "agentc_backends.environments.corridor.job_serve"],
     "settings": {"tasks": 100},
-    "expect": {"name": "corridor", "options": {"tasks": 100, "max_steps": 60}},
+    "expect": {"name": "corridor", "options": {"tasks": 100, "max_steps": 60, "gamble": False}},
 }
 
 
@@ -40,7 +40,7 @@ def opened_by_a_job(folder: Path, expect: dict[str, Any]) -> InsideLease:
 
 def test_what_it_notes_is_in_the_manifest_as_of_a_server(tmp_path: Path) -> None:
     told = opened_by_a_job(tmp_path, SPEC["expect"]).manifest()  # type: ignore[arg-type]
-    assert told["served"]["options"] == {"tasks": 100, "max_steps": 60}
+    assert told["served"]["options"] == {"tasks": 100, "max_steps": 60, "gamble": False}
     assert told["facts"] == {"lamp": "oil"}
 
 
@@ -48,9 +48,3 @@ def test_another_one_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OtherEnvironmentError, match=r"  options: expected .* found .*60"):
         opened_by_a_job(tmp_path, {"name": "corridor", "options": {"max_steps": 61}})
     assert not (tmp_path / "account.json").exists()
-
-
-def test_parts_that_are_empty_in_older_records_are_not_kept() -> None:
-    """So did shared servers of models write theirs, of which some may still run."""
-    assert recorded_account({"url": "x", "served": {}}) == {}
-    assert recorded_account({"served": {"name": "craft"}}) == {"served": {"name": "craft"}}

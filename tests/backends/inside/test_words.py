@@ -38,9 +38,9 @@ def test_words_of_each_type(words: str, meant: dict[str, Any]) -> None:
     [
         (TextCraftSettings, ["--max-depth", "2", "--distractors", "10", "--expert-style",
          "stepwise", "--recipes", "minecraft"], {"max_depth": 2}),
-        (WebShopSettings, ["--catalogue", "c.json", "--catalogue-sha256", "ab", "--products", "0",
+        (WebShopSettings, ["--catalogue", "c.json", "--catalogue-sha256", "ab", "--products", "7",
          "--splits", '{"test":"0-9"}', "--expert-query", "title", "--instruction-once"],
-         {"catalogue": "c.json", "catalogue_sha256": "ab", "products": None,
+         {"catalogue": "c.json", "catalogue_sha256": "ab", "products": 7,
           "splits": {"test": "0-9"}, "expert_query": "title", "repeat_instruction": False}),
         (SciworldSettings, ["--splits", '{"test":{"boil":"0-13"}}', "--simplifications",
          "openDoors", "openContainers", "--snap-actions", "--heap-mb", "300"],
@@ -56,13 +56,13 @@ def test_words_of_each_type(words: str, meant: dict[str, Any]) -> None:
           "launch": {"command": ["a", "{port}"]}}),
     ],
 )  # fmt: skip
-def test_words_of_plans_of_before(settings: Any, words: list[str], meant: dict[str, Any]) -> None:
+def test_words_of_a_command_line(settings: Any, words: list[str], meant: dict[str, Any]) -> None:
     read, options = read_arguments(settings, [*ADDRESS, *words])
     assert read == settings(**meant)
     assert options.ready_file == Path("unused")
 
 
-def test_a_job_opens_the_world_of_a_plan_of_before() -> None:
+def test_a_world_is_opened_by_the_words_of_a_command_line() -> None:
     module = "agentc_backends.environments.textcraft.job_serve"
     world = opener_of(["-m", module, *ADDRESS, "--max-depth", "1", "--end-on-refusal"])()
     told = world.identity()["options"]

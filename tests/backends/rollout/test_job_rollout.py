@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.backends.conftest import TEXTCRAFT, leases
 from tests.support.patience import PATIENCE_S
+from tests.support.prompts import prompt
 
 from agentc.runtime.contracts.artifacts import check_artifact
 
@@ -27,12 +28,7 @@ CONFIG = {
     "seed": 5,
     "prompt_seed": 0,
     "prompt_per_attempt": True,
-    "prompt": {
-        "instruction": "Craft things.",
-        "acknowledgement": "OK",
-        "examples": [],
-        "reply_format": "react",
-    },
+    "prompt": prompt(instruction="Craft things.", acknowledgement="OK"),
     "reward_range": [0.0, 1.0],
     "success_at": 1.0,
     "invalid_message": "Invalid format.",

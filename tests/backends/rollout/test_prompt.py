@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.prompts import prompt
 
 from agentc_backends.agents.common.prompts import PromptError, opening_messages, read_prompt
 
@@ -17,13 +18,9 @@ EXAMPLE = [
 
 
 def config(**changes: Any) -> dict[str, Any]:
-    values = {
-        "instruction": "INST",
-        "acknowledgement": "OK",
-        "examples": [EXAMPLE],
-        "reply_format": "react",
-    }
-    return {**values, **changes}
+    return prompt(
+        **{"instruction": "INST", "acknowledgement": "OK", "examples": [EXAMPLE], **changes}
+    )
 
 
 def laid_out(**changes: Any) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from tests.backends.conftest import leases
 from tests.backends.rollout.rounds_world import RoundsWorld
 from tests.backends.rollout.test_job_rollout import CONFIG, MODULE, PLACEMENT
 from tests.backends.rollout.test_turns import Script, World, played, rules, turns
+from tests.support.prompts import prompt as job_prompt
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc_backends.agents.common.prompts import (
@@ -24,15 +25,12 @@ from agentc_backends.clients import EnvironmentCalls, EnvironmentClient
 from agentc_backends.environments.server.inside import InsideEnvironment
 
 WORLD = str(Path(__file__).parent / "rounds_world.py")
-TEXT = {
-    "instruction": "",
-    "acknowledgement": None,
-    "examples": [],
-    "reply_format": "text",
-    "system": "Ask, then answer.",
-    "observation_prefix": "",
-    "output_split": "OUTPUT:",
-}
+TEXT = job_prompt(
+    reply_format="text",
+    system="Ask, then answer.",
+    observation_prefix="",
+    output_marker="OUTPUT:",
+)
 
 
 def prompt(**changes: Any) -> Any:
@@ -65,7 +63,7 @@ def test_what_follows_the_marker_is_seen_and_what_is_before_is_kept(
 def test_a_reply_without_the_marker_is_seen_whole() -> None:
     whole = {"role": "assistant", "content": "output: A"}
     assert agent_message(prompt(), "output: A") == whole
-    without = prompt(output_split=None)
+    without = prompt(output_marker=None)
     assert agent_message(without, "a OUTPUT: b") == {**whole, "content": "a OUTPUT: b"}
 
 
@@ -82,7 +80,7 @@ def test_experts_put_their_thought_before_the_marker(
 
 
 def test_a_plain_text_expert_says_its_action() -> None:
-    assert reply_text(prompt(output_split=None), "a\nb") == "a\nb"
+    assert reply_text(prompt(output_marker=None), "a\nb") == "a\nb"
 
 
 def test_later_turns_see_what_follows_the_marker() -> None:

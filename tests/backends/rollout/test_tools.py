@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.backends.conftest import leases
 from tests.backends.rollout.test_job_rollout import CONFIG, MODULE, PLACEMENT
+from tests.support.prompts import prompt
 
 from agentc.runtime.contracts.artifacts import check_artifact
 from agentc.runtime.contracts.row_contracts import message_findings
@@ -101,9 +102,8 @@ def test_episodes_over_a_model_server(run_job: Any, share: Any, environment: Any
     words = ["-m", "agentc_backends.servers.scripted.job_serve", "--served-name", "policy"]
     words += ["--rules", json.dumps(rules), "--port", "0", "--ready-file", "READY"]
     policy = share("policy", words, "policy-token", model="policy", log="policy.log")
-    told = {"examples": [], "instruction": "Craft.", "acknowledgement": None}
-    prompt = {**told, "reply_format": "tools", "observation_prefix": ""}
-    config = {**CONFIG, "prompt": prompt, "limit": 1, "attempts": 1, "max_turns": 4}
+    functions = prompt(instruction="Craft.", reply_format="tools", observation_prefix="")
+    config = {**CONFIG, "prompt": functions, "limit": 1, "attempts": 1, "max_turns": 4}
     config["decode"] = {**CONFIG["decode"], "max_tokens": 256}
     done = run_job(MODULE, config, placement=PLACEMENT, leases=leases(policy, environment))
     assert done.code == 0, done.output

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.backends.conftest import TEXTCRAFT, leases
 from tests.support.patience import PATIENCE_S
+from tests.support.prompts import prompt
 
 from agentc.runtime.contracts.artifacts import check_artifact
 
@@ -30,12 +31,7 @@ CONFIG = {
     "seed": 5,
     "tie_seed": 0,
     "prompt_seed": 0,
-    "prompt": {
-        "instruction": "Craft things.",
-        "acknowledgement": "OK",
-        "examples": [],
-        "reply_format": "react",
-    },
+    "prompt": prompt(instruction="Craft things.", acknowledgement="OK"),
     "reward_range": [0.0, 1.0],
     "success_at": 1.0,
     "action_span": "line",

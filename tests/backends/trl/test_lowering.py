@@ -170,21 +170,20 @@ def test_preference_losses(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "rules"),
     [
-        ({}, None),
+        ({}, {"on": "chosen", "reduction": "token"}),
         ({"nll_on": "whole"}, {"on": "whole", "reduction": "token"}),
         ({"nll_reduction": "token"}, {"on": "chosen", "reduction": "token"}),
         ({"nll_reduction": "row"}, {"on": "chosen", "reduction": "row"}),
         ({"nll_on": "whole", "nll_reduction": "row"}, {"on": "whole", "reduction": "row"}),
     ],
 )
-def test_how_the_likelihood_counts_stands_in_plans_that_say_so(
-    settings: dict[str, Json], told: Json
-) -> None:
+def test_how_the_likelihood_counts(settings: dict[str, Json], rules: Json) -> None:
     draft, _ = lower(DPO, nll_weight=0.1, **settings)
-    assert draft.config.get("nll") == told
-    _, view = lower(DPO, **settings)
+    assert draft.config["nll"] == rules
+    draft, view = lower(DPO, **settings)
+    assert draft.config["nll"] is None
     assert not {"nll_on", "nll_reduction"} & view.read
 
 

@@ -41,6 +41,9 @@ SETTINGS = XtunerSettings(
     log_steps=1,
     lora=None,
     zero_stage=None,
+    attention="sdpa",
+    offload=False,
+    save_dtype="auto",
 )
 
 

@@ -55,7 +55,7 @@ def make_trainer(
             train_dataset=Dataset.from_dict(pair_columns(encoded, 0, pad)),
             processing_class=encoder.tokenizer,
             data_collator=PairCollator(pad),
-            nll=NllRules(**config.get("nll", {})),
+            nll=NllRules(**config["nll"] or {}),
             sampler=StepSampler([1] * len(rows), global_batch=8, multiple=1, seed=0),
         )
 

@@ -45,27 +45,23 @@ def episode_config(
     }
 
 
+_NO_PROMPT: dict[str, Json] = {
+    "instruction": "",
+    "acknowledgement": None,
+    "examples": [],
+    "reply_format": "react",
+    "system": None,
+    "observation_prefix": OBSERVATION_PREFIX,
+    "output_marker": None,
+    "memory": "all",
+}
+
+
 def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
     """A prompt object as job programs read it (`prompts.read_prompt`)."""
     if prompt is None:
-        return {
-            "instruction": "",
-            "acknowledgement": None,
-            "examples": [],
-            "reply_format": "react",
-        }
-    # At their defaults these are no part of a key, as before there was such a setting.
-    more: dict[str, Json] = {}
-    if prompt.system is not None:
-        more["system"] = prompt.system
-    if prompt.observation_prefix != OBSERVATION_PREFIX:
-        more["observation_prefix"] = prompt.observation_prefix
-    if prompt.output_marker is not None:
-        # Not under its own name, which stood for seen text without the blanks around it.
-        more["output_split"] = prompt.output_marker
-    if prompt.memory != "all":
-        more["memory"] = prompt.memory
-    return more | {
+        return _NO_PROMPT
+    return {
         "instruction": prompt.instruction,
         "acknowledgement": prompt.acknowledgement,
         "examples": [
@@ -73,7 +69,18 @@ def prompt_config(prompt: Prompt | None) -> dict[str, Json]:
             for example in prompt.examples
         ],
         "reply_format": prompt.reply_format,
+        "system": prompt.system,
+        "observation_prefix": prompt.observation_prefix,
+        "output_marker": prompt.output_marker,
+        "memory": prompt.memory,
     }
+
+
+def prompt_identity(prompt: Prompt | None) -> dict[str, Json]:
+    """What a prompt adds to keys: like settings, nothing at its default, so that a new member
+    leaves the keys of prompts without it as they are."""
+    config = prompt_config(prompt)
+    return {name: value for name, value in config.items() if value != _NO_PROMPT[name]}
 
 
 def marks_actions(prompt: Prompt | None) -> bool:

@@ -77,11 +77,10 @@ def read_prompt(config: Mapping[str, Any]) -> EpisodePrompt:
         acknowledgement=config["acknowledgement"],
         examples=examples,
         reply_format=cast(ReplyFormat, reply_format),
-        # Left out at their defaults, so that they change no key of prompts without them.
-        system=config.get("system"),
-        observation_prefix=config.get("observation_prefix", OBSERVATION_PREFIX),
-        output_marker=config.get("output_split"),
-        memory=config.get("memory", "all"),
+        system=config["system"],
+        observation_prefix=config["observation_prefix"],
+        output_marker=config["output_marker"],
+        memory=config["memory"],
     )
 
 

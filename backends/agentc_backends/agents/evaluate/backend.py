@@ -11,7 +11,6 @@ from agentc.backend_api import JobDraft, LeaseDraft, LowerContext, StageBackend,
 from agentc.kinds.artifacts import METRICS
 from agentc.kinds.evaluation import Loops
 from agentc.kinds.field import Json
-from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.program.settings import declared_in
 from agentc_backends.agents.command.backend import OPTIONS as COMMAND_OPTIONS
 from agentc_backends.agents.command.backend import UNUSED as COMMAND_UNUSED
@@ -146,7 +145,7 @@ def _prompt(prompt: Json) -> Json:
     assert isinstance(prompt, Mapping)
     looks: dict[str, Json] = {
         "reply_format": prompt["reply_format"],
-        "observation_prefix": prompt.get("observation_prefix", OBSERVATION_PREFIX),
+        "observation_prefix": prompt["observation_prefix"],
     }
     texts = json.dumps({k: v for k, v in prompt.items() if k not in looks}, sort_keys=True)
     return {**looks, "sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}

@@ -11,6 +11,7 @@ from agentc_backends.agents.common.lowering import (
     environment_leases,
     marks_actions,
     prompt_config,
+    prompt_identity,
 )
 from agentc_backends.software import LIGHT
 
@@ -47,7 +48,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             inputs={},
             produces=TRAJECTORIES.name,
             leases=environment_leases(view, context),
-            extra_identity={"prompt": prompt_config(prompt)},
+            extra_identity={"prompt": prompt_identity(prompt)},
             contract={"reward_range": facts["reward_range"]},
         ),
     )

@@ -17,7 +17,7 @@ from agentc_backends.agents.common.lowering import (
     environment_leases,
     episode_config,
     placement_of,
-    prompt_config,
+    prompt_identity,
 )
 from agentc_backends.agents.common.settings import PromptSeeds, RolloutOptions
 from agentc_backends.software import LIGHT
@@ -80,7 +80,7 @@ def rollout_job(stage: StageView, context: LowerContext, *, name: str) -> JobDra
             *environment_leases(view, context),
             *scorers,
         ),
-        extra_identity={"prompt": prompt_config(prompt)},
+        extra_identity={"prompt": prompt_identity(prompt)},
         contract={"reward_range": facts["reward_range"]},
         resume=True,
     )

@@ -15,6 +15,7 @@ from agentc_backends.agents.common.lowering import (
     marks_actions,
     placement_of,
     prompt_config,
+    prompt_identity,
     refuse_marker,
 )
 from agentc_backends.agents.search.settings import ReplyOptions, SearchOptions
@@ -78,7 +79,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             inputs=inputs,
             produces=SEARCH_TREES.name,
             leases=(context.server_lease(stage, "model"), *environment_leases(stage, context)),
-            extra_identity={"prompt": prompt_config(prompt)},
+            extra_identity={"prompt": prompt_identity(prompt)},
             contract={"reward_range": facts["reward_range"]},
             resume=True,
         ),

@@ -44,7 +44,7 @@ def lower(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "seed": 0,
         **view.config_of(RankedRules, without=without),
     }
-    if "length_ratio" in config and config["order"] == "published":
+    if config["length_ratio"] is not None and config["order"] == "published":
         view.refuse(
             "length_ratio",
             "`order: published` draws as the released script does, which knows no lengths",

@@ -33,11 +33,11 @@ class RankedOptions:
     length_ratio: float | None = setting(
         "Draw only pairs of similar length: the longer side has at most this many times the "
         "characters of the shorter. With 1.5 a question is paired with a question and an answer "
-        "with an answer; null: any pair.", None, minimum=1, later=True)
+        "with an answer; null: any pair.", None, minimum=1)
     keep: Literal["distinct", "all"] = setting(
         "Which drawn pairs are kept: `distinct`, those whose sides differ in advantage "
         "and in text and are not empty; `all`, as the released script does, ties, equal texts "
-        "and empty replies too.", "distinct", later=True)
+        "and empty replies too.", "distinct")
     order: Literal["hash", "published"] = setting(
         "`hash`: each turn draws by a seed of its own; `published`: one generator with "
         "the seed 42 draws for all turns in order and shuffles the pairs, as the released "

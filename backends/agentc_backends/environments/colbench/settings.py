@@ -129,14 +129,14 @@ class ColBenchSettings:
         only_if=_OF_MODEL)
     human_system: str = setting(
         "The system message of a model that plays the human; the released one is `You are a "
-        "helpful assistant.`", SYSTEM, pattern="\\S", later=True, only_if=_OF_MODEL)
+        "helpful assistant.`", SYSTEM, pattern="\\S", only_if=_OF_MODEL)
     human_dialogue: Literal["lines", "published"] = setting(
         "How a model reads the dialogue. `lines`: a line for each reply. `published`: as the "
         "released code writes it, the description first and `agent:` at the end.", "lines",
-        later=True, only_if=_OF_MODEL)
+        only_if=_OF_MODEL)
     human_seeding: Literal["text", "none"] = setting(
         "Of a model's replies. `text`: follows from the dialogue, so that a fork hears the same; "
-        "`none`: no seed is sent, as in the released code.", "text", later=True, only_if=_OF_MODEL)
+        "`none`: no seed is sent, as in the released code.", "text", only_if=_OF_MODEL)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the reference in a row: it is "
         "counted, cut before them, or replaced by `I cannot write code.` (a model is asked once "

@@ -32,10 +32,10 @@ class CorridorSettings:
     gamble: bool = setting(
         "A fourth action, `gamble`, ends the episode: 20 with probability 0.1, else -5. It is "
         "worth -2.5 anywhere and is never best, but the best episodes of who gambles are won "
-        "gambles: what imitates good episodes learns luck.", False, later=True)
+        "gambles: what imitates good episodes learns luck.", False)
     expert_gambles: float = setting(
         "At each step the expert gambles with this probability, else does what its skill says.",
-        0.0, minimum=0, maximum=1, rule=False, later=True,
+        0.0, minimum=0, maximum=1, rule=False,
         only_if=only_with(
             "gamble", because="without `gamble: true` there is nothing to gamble with"))
 

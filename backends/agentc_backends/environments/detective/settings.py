@@ -83,7 +83,7 @@ class DetectiveSettings:
     expert_skill: float = setting(
         "The probability that a game of the expert follows the walkthrough; any other one is of "
         "legal actions drawn evenly, some 40 points: games of both make a start for what learns "
-        "from rewards.", 1.0, minimum=0, maximum=1, rule=False, later=True)
+        "from rewards.", 1.0, minimum=0, maximum=1, rule=False)
     processes: int | None = setting(
         "Interpreters at a time; null: one for each core.", None, minimum=1, identity="placement")
     step_timeout_s: float = setting(

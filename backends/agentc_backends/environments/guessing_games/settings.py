@@ -72,14 +72,14 @@ class GuessingSettings:
         "What a wrong guess does: `any` costs a question like others; `final` ends the game as if "
         "all questions had been asked in vain. Then a lucky guess is the best game there is and "
         "guessing still not worth it. Needs `judge: strict_v2`, which knows what a guess is.",
-        "any", later=True,
+        "any",
         only_if=unless(
             "judge", "upstream_v1",
             because="`judge: upstream_v1` knows who wins, and not what a guess is"))
     expert_guesses: float = setting(
         "Before each question of a game that it plays well, the expert guesses with this "
         "probability one of the secrets that are left, by luck.", 0.0, minimum=0, maximum=1,
-        rule=False, later=True)
+        rule=False)
 
     def __post_init__(self) -> None:
         if self.guess == "final" and self.judge != "strict_v2":

@@ -36,7 +36,7 @@ def program(
     refusals: tuple[type[Exception], ...] = (),
     most_sessions: Callable[[S], int] | None = None,
 ) -> tuple[Callable[[Mapping[str, Any] | Sequence[str]], Opener], Callable[..., int]]:
-    """The functions `opener` (of settings as data; of words where the plan is an older one) and
+    """The functions `opener` (of settings as data, or of the words of a command line) and
     `main`. `open_world` gives what opens an environment for each session; `refusals` are its
     exceptions (besides ValueError) that say what a person can mend; `most_sessions` is what the
     world can hold."""
@@ -67,7 +67,7 @@ def program(
 
 def opener_of(program: Sequence[str], settings: Mapping[str, Any] | None = None) -> Opener:
     """What opens the environment that a lease's program (`-m MODULE WORDS...`) would serve with
-    these settings; without them (an older plan) its words say them. Raises NotInsideError."""
+    these settings, or by its words where there are none. Raises NotInsideError."""
     if len(program) < 2 or program[0] != "-m":
         raise NotInsideError(f"not the program of a module: {' '.join(program)}")
     name = program[1]

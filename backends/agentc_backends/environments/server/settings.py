@@ -23,7 +23,6 @@ def rules_of(settings: Any) -> dict[str, Any]:
         each.name: list(value) if isinstance(value, tuple) else value
         for each, value in values
         if each.about.rule and each.about.in_spec and each.about.identity == "semantic"
-        if not each.about.later or value != each.default
     }
 
 
@@ -36,7 +35,7 @@ def data_of(settings: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
         each.name: _plain(values[each.name])
         for each in told
         if each.name in values
-        if (each.about.in_spec and not each.about.later) or values[each.name] != each.default
+        if each.about.in_spec or values[each.name] != each.default
     }
 
 

@@ -164,7 +164,7 @@ class ShopOptions:
             "human_goals", because="only `human_goals: true` reads them")))
     products: int | None = setting(
         "How many products: the first of the catalogue, or as many to invent; null: all.", 1000,
-        minimum=1, null_was=0)
+        minimum=1)
     invented_seed: int = setting("Seed of the invented catalogue.", 0, seed=True,
         only_if=unless(
             "catalogue", because="`catalogue` names products that are not invented"))

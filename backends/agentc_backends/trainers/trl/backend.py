@@ -159,7 +159,7 @@ def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
             "disable_dropout": True,
             "precompute_ref_log_probs": True,
         },
-        **_likelihood(view),
+        "nll": _likelihood(view),
         "mask": token_mask(view, view.text("score_on")),
         "lora": view.get("lora"),
         "save_dtype": view.text("save_dtype"),
@@ -167,14 +167,13 @@ def _lower_dpo(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     return (training_job(view, DPO, config),)
 
 
-def _likelihood(view: StageView) -> dict[str, Json]:
-    """How the likelihood is counted; TRL's own way stands in no plan, as before there was such a
-    setting."""
+def _likelihood(view: StageView) -> dict[str, Json] | None:
+    """How the likelihood is counted; None without it."""
     counted = view.config_of(Likelihood)
-    if counted in ({}, {"nll_on": "chosen", "nll_reduction": "auto"}):
-        return {}
+    if not counted:
+        return None
     on, reduction = counted["nll_on"], counted["nll_reduction"]
-    return {"nll": {"on": on, "reduction": "token" if reduction == "auto" else reduction}}
+    return {"on": on, "reduction": "token" if reduction == "auto" else reduction}
 
 
 def _lower_critic(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:

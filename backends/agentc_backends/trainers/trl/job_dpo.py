@@ -27,7 +27,7 @@ def train(job: Job) -> None:
 
     from agentc_backends.trainers.trl.trainers import NllRules, PairCollator, PairTrainer
 
-    nll = NllRules(**job.config.get("nll", {}))
+    nll = NllRules(**job.config["nll"] or {})
     if nll.on == "whole" and any(side.starts for pair in pairs for side in pair):
         raise FormatError(
             "nll_on: whole counts a conversation's tokens once, and the tokenizer's chat template "

@@ -45,7 +45,6 @@ class XtunerSettings:
     log_steps: int
     lora: Mapping[str, Any] | None
     zero_stage: int | None
-    # Plans of earlier releases do not have these.
-    attention: str = "sdpa"
-    offload: bool = False
-    save_dtype: str = "auto"
+    attention: str
+    offload: bool
+    save_dtype: str

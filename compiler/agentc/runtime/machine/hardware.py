@@ -266,7 +266,7 @@ def wanted_devices(servers: Mapping[str, DeviceTaker], there: int) -> dict[str, 
     counts = {name: server.devices for name, server in servers.items()}
     if any(counts.values()):
         return counts
-    # Plans of before, and servers that do not say: they may use whatever they see.
+    # Servers that state no number: they may use whatever they see.
     models = [name for name, server in servers.items() if is_model_server(server.role)]
     return {name: there if [name] == models[:1] else 0 for name in servers}
 

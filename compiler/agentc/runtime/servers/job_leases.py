@@ -99,8 +99,8 @@ class InsideLease:
 
     @property
     def endpoint(self) -> dict[str, Any]:
-        """`{"inside": {"program", "settings", "expect", "account"}}` for the job file. In plans of
-        before, words of the program say the settings, those of its server among them."""
+        """`{"inside": {"program", "settings", "expect", "account"}}` for the job file. A program
+        without settings receives the words of its command line, those of its server among them."""
         spec = self._planned.spec
         words = {"{host}": "127.0.0.1", "{port}": "0", "{ready_file}": f"{self._account}.ready"}
         program, settings = spec["program"], spec.get("settings")

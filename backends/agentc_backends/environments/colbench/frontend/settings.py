@@ -56,10 +56,10 @@ class FrontendSettings:
     human_labels: tuple[str, ...] = setting(
         "What a model also reads: before the agent's picture, before the wanted one, and in "
         "place of the agent's where its last reply has no page. Three texts; none: our own.", (),
-        later=True, blank=True, only_if=_OF_MODEL)
+        blank=True, only_if=_OF_MODEL)
     human_seeding: Literal["text", "none"] = setting(
         "Of a model's replies. `text`: follows from task, round and picture, so that a fork hears "
-        "the same; `none`: no seed is sent, as in the released code.", "text", later=True,
+        "the same; `none`: no seed is sent, as in the released code.", "text",
         only_if=_OF_MODEL)
     guard: Literal["count", "cut", "refuse"] = setting(
         "What becomes of a human's reply with 40 characters of the page's source in a row, as "
