@@ -39,7 +39,7 @@ SFT = """\
 """
 LEARN = """\
   learn:
-    {kind: online_rl, backend: reinforce, model: base, environment: world, split: train,
+    {kind: online_rl, algorithm: reinforce, model: base, environment: world, split: train,
      iterations: 2, episodes: 4, max_turns: 4, decode: {max_tokens: 8}}
 """
 HEAD = "  first: {kind: head, data: expert, rows: 2}\n"

@@ -335,14 +335,14 @@ models:
   base: {backend: scratch, corpus: expert}
 stages:
   expert: {kind: expert}
-  archer: {kind: online_rl, backend: archer, model: base, iterations: 5, episodes: 8,
+  archer: {kind: online_rl, algorithm: archer, model: base, iterations: 5, episodes: 8,
            seed: "{{ seed }}"}
-  cloned: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8,
+  cloned: {kind: online_rl, algorithm: filtered_bc, model: base, iterations: 5, episodes: 8,
            seed: "{{ seed }}"}
-  few: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8, limit: 3}
-  watched: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8,
+  few: {kind: online_rl, algorithm: filtered_bc, model: base, iterations: 5, episodes: 8, limit: 3}
+  watched: {kind: online_rl, algorithm: filtered_bc, model: base, iterations: 5, episodes: 8,
             evaluate: {split: test}}
-  elsewhere: {kind: online_rl, backend: filtered_bc, model: base, iterations: 5, episodes: 8,
+  elsewhere: {kind: online_rl, algorithm: filtered_bc, model: base, iterations: 5, episodes: 8,
               environment: other}
   scores: {kind: evaluate, model: archer, split: test}
 claims:

@@ -103,6 +103,8 @@ class StageBackend:
     that of a group for all that are in it.
     `decisive` names fields of placement that change what this backend computes (where a loss is
     the mean over micro-batches, say): it puts their values into `extra_identity`.
+    `algorithms` are those of its kind that it implements, where the kind has several: a stage's
+    `algorithm` chooses among the backends that implement it.
     `memory` says what a trainer keeps (`agentc.backend_api.memory`), so that `agentc check` knows
     what fits into a GPU; of a backend without it nothing is said, and nothing refused.
     """
@@ -118,12 +120,17 @@ class StageBackend:
     inputs: tuple[str, ...] | None = None
     unused: Mapping[str, str] = field(default_factory=dict)
     decisive: frozenset[str] = frozenset()
+    algorithms: tuple[str, ...] = ()
     memory: Callable[[MemoryQuestion], TrainerMemory] | None = None
     example: str = ""
     """What a stage says besides the example of its kind, as a YAML mapping, where that is not
     enough for this backend; null removes a key."""
     data_sets: tuple[DataSet, ...] = ()
     """Real data that it can use and `agentc data fetch` gets."""
+
+    def implements(self, algorithm: str | None) -> bool:
+        """Whether it implements the algorithm; any backend does where a stage names none."""
+        return algorithm is None or algorithm in self.algorithms
 
     def takes(self, role: str) -> bool:
         """Whether it takes the input of that role."""

@@ -116,7 +116,7 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     table = (*kind.fields, *backend.options)
     inputs = {role.name: ("sample",) for role in kind.roles if backend.takes(role.name)}
     names: set[str] = set()
-    for values in _samples(table):
+    for values in _samples(table, backend.algorithms):
         view = view_of(backend, values, inputs, lambda path: b"sample")
         for job in backend.lower(view, SampleContext()):
             view.absorb(job.view)
@@ -125,10 +125,12 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
     return frozenset(names)
 
 
-def _samples(table: tuple[Field, ...]) -> Iterator[dict[str, Json]]:
+def _samples(table: tuple[Field, ...], algorithms: tuple[str, ...]) -> Iterator[dict[str, Json]]:
     yield {field.name: _sample(field) for field in table if field.required}
     everything = {field.name: _sample(field) for field in table}
-    yield everything
+    yield from ({**everything, "algorithm": each} for each in algorithms)
+    if not algorithms:
+        yield everything
     for field in table:
         choices = field.schema.get("enum") if field.required else None
         for choice in choices[1:] if isinstance(choices, list) else ():

@@ -105,6 +105,14 @@ class BackendTable:
         """Those that do the work of a stage kind, by id."""
         return tuple(b for b in self._of(kind) if isinstance(b, StageBackend) and b.kind == kind)
 
+    def implementing(self, kind: str, algorithm: str | None) -> tuple[StageBackend, ...]:
+        """Those of a stage kind that implement an algorithm; all where it is None."""
+        return tuple(each for each in self.stage_backends(kind) if each.implements(algorithm))
+
+    def algorithms(self, kind: str) -> tuple[str, ...]:
+        """Those that backends of a stage kind implement, sorted."""
+        return tuple(sorted({a for each in self.stage_backends(kind) for a in each.algorithms}))
+
     def environments(self) -> tuple[EnvironmentBackend, ...]:
         """Those that serve tasks, by id."""
         return tuple(b for b in self._of(_ENVIRONMENT) if isinstance(b, EnvironmentBackend))

@@ -180,12 +180,12 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
     ),
     "num_generations": (
         _Advice(
-            "leave it out: it belongs to GRPO, which is `kind: online_rl` with `backend: trl`; "
+            "leave it out: it belongs to GRPO, which is `kind: online_rl` with `algorithm: grpo`; "
             "several episodes of a task are `attempts: N` of a rollout",
             ("lr", "global_batch"),
         ),
         _Advice(
-            "write `backend: trl` and `options: {group: N}`, the episodes of one task that are "
+            "write `algorithm: grpo` and `options: {group: N}`, the episodes of one task that are "
             "compared",
             ("iterations", "episodes"),
         ),
@@ -194,7 +194,7 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
         ("kl_coef", "init_kl_coef", "kl_loss_coef", "kl_penalty"),
         (
             _Advice(
-                "write `actor: {kl_penalty: X}` (with `backend: trl`: `options: {beta: X}`)",
+                "write `actor: {kl_penalty: X}` (with `algorithm: grpo`: `options: {beta: X}`)",
                 ("actor",),
             ),
             _Advice("write `actor: {kl_penalty: X}` in the stage", ("gae_lambda",)),
@@ -306,13 +306,6 @@ ADVICE: dict[str, tuple[_Advice, ...]] = {
         "count all of an episode",
         *("max_completion_length", "max_response_length", "response_length"),
         where=("clip_low", "group"),
-    ),
-    "algorithm": (
-        _Advice(
-            "write `backend: ppo`, `backend: archer`, or `backend: trl` with "
-            "`options: {algorithm: grpo}` (or rloo)",
-            ("actor", "backend"),
-        ),
     ),
     "filter": (
         _Advice(

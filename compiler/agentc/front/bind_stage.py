@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from agentc.backend_api import BackendTable
+from agentc.backend_api import BackendTable, StageBackend
 from agentc.diagnostics.diagnostic import Origin
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed, nearest_first
+from agentc.front.bind_algorithm import report_algorithm
 from agentc.front.expand_repeat import Rounds, Unrolled, value_of_round
 from agentc.front.expressions import Evaluator
 from agentc.front.stage_references import InputResolver, advise_backend, advise_entry
 from agentc.front.stage_values import BoundSettings, BoundValues, Defaults, StageDraft
-from agentc.ir.module import Body, Resource, Stage, Value
+from agentc.ir.module import ALGORITHM, Body, Resource, Stage, Value, algorithm_of
 from agentc.kinds import Kind
 from agentc.kinds.field import Field, Role, string
 from agentc.schema import language
@@ -75,7 +76,9 @@ class StageBinder:
                 self.defaults.take(name)
             return known
         backend = self._backend(draft)
-        fields, options = self._fields(draft), self._options(draft, backend)
+        fields = self._fields(draft)
+        self._check_algorithm(draft, backend, fields)
+        options = self._options(draft, backend, algorithm_of(fields))
         uses, placement, doc = self._uses(draft), self._placement(draft), self._doc(draft)
         body = Body(
             kind=draft.kind.name,
@@ -180,13 +183,35 @@ class StageBinder:
             draft.defaulted.add(name)
         return default if own is None else value
 
-    def _options(self, draft: StageDraft, backend: str | None) -> Mapping[str, Value]:
+    def _check_algorithm(
+        self, draft: StageDraft, backend: str | None, fields: Mapping[str, Value]
+    ) -> None:
+        if not draft.kind.has(ALGORITHM) or backend is None:
+            return
+        named = self.table.backends.get(backend)
+        draft.whole &= report_algorithm(
+            draft.kind,
+            named if isinstance(named, StageBackend) else None,
+            algorithm_of(fields),
+            stage=draft.unrolled.declared.name.text,
+            spans=draft.spans,
+            span=draft.unrolled.declared.span,
+            table=self.table,
+            sink=self.sink,
+            steps=draft.unrolled.steps,
+        )
+
+    def _options(
+        self, draft: StageDraft, backend: str | None, algorithm: str | None
+    ) -> Mapping[str, Value]:
         entries = draft.unrolled.declared.options
         if not entries or backend is None:
             return {}
         kind = draft.kind.name
         candidates = [
-            found for found in self.table.stage_backends(kind) if backend in (found.id, _AUTO)
+            found
+            for found in self.table.implementing(kind, algorithm)
+            if backend in (found.id, _AUTO)
         ]
         fields: dict[str, Field] = {}
         for candidate in candidates:

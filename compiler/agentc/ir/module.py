@@ -36,6 +36,16 @@ PLACEHOLDER = "<input "
 """How the placeholders of a body's inputs begin."""
 
 
+ALGORITHM = "algorithm"
+"""The setting by which a stage chooses among backends: they implement it."""
+
+
+def algorithm_of(fields: Mapping[str, Value]) -> str | None:
+    """The algorithm that the settings of a stage name."""
+    value = fields.get(ALGORITHM)
+    return value.json if value is not None and isinstance(value.json, str) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Body:
     """What a stage does, without its name and those of its inputs. The stages of several rounds

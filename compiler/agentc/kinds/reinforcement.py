@@ -124,6 +124,9 @@ class RunEvaluation:
 class RunSettings:
     """What runs of RL have in common, online and offline."""
 
+    algorithm: str | None = setting(
+        "How the policy learns: an algorithm that an installed backend implements. Null: that of "
+        "`backend`; without one ArCHer.", None)
     iterations: int = setting(
         "Rounds of acting and learning; behind a `start`, of this stage.", minimum=1)
     warmup: int = setting("Iterations before the policy's first update.", 0, minimum=0)

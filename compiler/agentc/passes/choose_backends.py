@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from agentc.backend_api import StageBackend
 from agentc.diagnostics.suggest import did_you_mean, listed
-from agentc.ir.module import Bodies, Body, Stage, stage_span
+from agentc.ir.module import Bodies, Body, Stage, algorithm_of, stage_span
 from agentc.kinds import kind_named
 from agentc.passes.lowering.module_context import ModuleContext
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
@@ -53,7 +53,7 @@ def _choose(
     stage: Stage, lowering: ModuleContext, context: PassContext
 ) -> tuple[BackendChoice | None, bool]:
     """The choice, and whether it holds for every stage of the same body."""
-    candidates = context.table.stage_backends(stage.kind)
+    candidates = _candidates(stage, context)
     if stage.backend != AUTO:
         return _named(stage, candidates, context), True
     if not candidates:
@@ -66,7 +66,10 @@ def _choose(
         )
         return None, False
     if len(candidates) == 1:
+        algorithm = algorithm_of(stage.fields)
         reason = "the only installed backend of its kind"
+        if algorithm is not None:
+            reason = f"the only installed backend for `algorithm: {algorithm}`"
         return BackendChoice(stage=stage.id, backend=candidates[0].id, reason=reason), True
     kind = kind_named(stage.kind)
     default = None if kind is None else kind.default_backend
@@ -82,6 +85,19 @@ def _choose(
         ),
     )
     return choice, not any(attempt.named for attempt in attempts)
+
+
+def _candidates(stage: Stage, context: PassContext) -> tuple[StageBackend, ...]:
+    """The backends that do the stage's work: those that implement its algorithm, or that of the
+    kind's default where it names none."""
+    table, kind = context.table, kind_named(stage.kind)
+    if kind is None or stage.backend != AUTO:
+        return table.stage_backends(stage.kind)
+    algorithm = algorithm_of(stage.fields)
+    default = table.backends.get(kind.default_backend or "")
+    if algorithm is None and isinstance(default, StageBackend) and default.algorithms:
+        algorithm = default.algorithms[0]
+    return table.implementing(stage.kind, algorithm)
 
 
 def _named(

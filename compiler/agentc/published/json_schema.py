@@ -8,6 +8,7 @@ give are left to `agentc check`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentc.backend_api import (
     BackendTable,
@@ -17,6 +18,7 @@ from agentc.backend_api import (
     entry_fields,
     installed_trackers,
 )
+from agentc.ir.module import ALGORITHM
 from agentc.kinds import KINDS, MODEL_KIND, Kind
 from agentc.kinds.field import Field, Json, Role
 from agentc.published.fragments import (
@@ -185,6 +187,7 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
         **({} if kind.named is None else {kind.named.name: _named_roles(kind.named)}),
         **{use: text_schema(language.USES[use]) for use in kind.uses},
         **{field.name: field_schema(field) for field in kind.fields},
+        **_algorithm(kind, table),
         "options": {
             "description": language.STAGE_KEYS["options"],
             **_options(backends),
@@ -221,6 +224,18 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
     if narrowed:
         schema["allOf"] = narrowed
     return schema
+
+
+def _algorithm(kind: Kind, table: BackendTable) -> dict[str, Schema]:
+    """The setting `algorithm` with what installed backends implement."""
+    declared = next((field for field in kind.fields if field.name == ALGORITHM), None)
+    if declared is None:
+        return {}
+    choice = replace(declared, schema={"enum": [*table.algorithms(kind.name), None]})
+    published = field_schema(choice)
+    shapes = published["anyOf"]
+    assert isinstance(shapes, list)
+    return {ALGORITHM: {**published, "anyOf": [*shapes, EXPRESSION]}}
 
 
 def _options_of(backend: StageBackend) -> Schema:

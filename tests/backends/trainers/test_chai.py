@@ -16,7 +16,7 @@ from agentc.plan.render import plan_document
 
 SPEC = (Path(agentc.diagnostics.__file__).parent / "examples" / "AGC619" / "fixed.yaml").read_text()
 SERVER = "{backend: transformers, rerank: {}}"
-RUN = "    backend: chai\n"
+RUN = "    algorithm: chai\n"
 
 
 @pytest.fixture(scope="module")

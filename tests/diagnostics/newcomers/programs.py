@@ -29,7 +29,7 @@ _RUN = "run: agents/crafter.py, params: {style: short}"
 _OPTIONS = "    options: {command: [python, walk.py], sources: [walk.py], episode_s: 60}\n"
 _LAUNCH = "    launch: {command: [mcp-server-time, --local-timezone, UTC]}\n"
 _VLLM = "gpu_memory_utilization: 0.9, tool_parser: none"
-_ONLINE = "kind: online_rl, backend: trl"
+_ONLINE = "kind: online_rl, algorithm: grpo"
 
 PROGRAMS = (
     # An agent's program, and its files.
@@ -78,8 +78,8 @@ PROGRAMS = (
     _slip("success_beyond_scores", "a threshold that no sample reaches", "success_at: 1\n", "success_at: 2\n", "success_at", "0 to 1"),
     _slip("task_file_misspelt", "a file of tasks that does not exist", "tasks/sums.yaml", "tasks/sum.yaml", "did you mean `tasks/sums.yaml`?"),
     _slip("search_over_nothing", "a search over no param", "stages:\n", "search: {over: {}, stage: walks}\nstages:\n", "`search.over` cannot be empty", "at least 1 key"),
-    _slip("grpo_as_backend", "a method as a backend", _ONLINE, "kind: online_rl, backend: grpo", "GRPO is", "backend: trl"),
-    _slip("grpo_for_sft", "a method as a backend of another kind", "sft: {kind: sft,", "sft: {kind: sft, backend: grpo,", "GRPO is", "backend: trl"),
+    _slip("grpo_as_backend", "a method as a backend", _ONLINE, "kind: online_rl, backend: grpo", "GRPO is", "algorithm: grpo"),
+    _slip("grpo_for_sft", "a method as a backend of another kind", "sft: {kind: sft,", "sft: {kind: sft, backend: grpo,", "GRPO is", "algorithm: grpo"),
     _slip("ipo_for_online_rl", "a loss as a backend of another kind", _ONLINE, "kind: online_rl, backend: ipo", "IPO is `kind: dpo`"),
     _slip("dpo_on_rollouts", "episodes where pairs are wanted", "dpo: {kind: dpo, model: sft, data: prefs", "dpo: {kind: dpo, model: sft, data: visits", "PreferencePairs", "`pair` (which reads `visits`", "between"),
     _slip("rank_of_a_rollout", "episodes where candidates are wanted", "candidates: turns", "candidates: visits", "Candidates", "`sample` (which reads `visits`", "between"),

@@ -325,7 +325,7 @@ HABITS = (
     _slip("all_tasks", "a word for all", "kind: expert\n    split: train", "kind: expert\n    split: train\n    limit: all", "null"),
     _slip("flash_attention", "another trainer's attention", "    epochs: 3", "    epochs: 3\n    flash_attn: fa2", "attention"),
     _slip("quantised", "four bits", "    epochs: 3", "    epochs: 3\n    load_in_4bit: true", "load_in_4bit", "lora"),
-    _slip("ppo_as_option", "an algorithm as a setting", "  untrained: {", "  rl: {kind: online_rl, model: sft, split: train, iterations: 2, episodes: 4, algorithm: grpo}\n  untrained: {", "backend: trl"),
+    _slip("misspelt_algorithm", "an algorithm that nothing implements", "  untrained: {", "  rl: {kind: online_rl, model: sft, split: train, iterations: 2, episodes: 4, algorithm: gpro}\n  untrained: {", "one of `grpo`, ", "`filtered_bc`", "did you mean `grpo`"),
     _slip("two_settings_on_a_line", "two settings on one line", "    epochs: 3", "    epochs: 3  packing: true", "line"),
     _slip("claim_as_sentence", "a claim as a sentence", "  gain: {what: ETO over nothing, stage: test, difference_from: untrained, above: 0}", "  gain: test is better than untrained", "gain", "stage"),
     _slip("reward_function", "a reward function", "          kind: rollout\n", "          kind: rollout\n          reward_function: my.py\n", "environment"),
@@ -333,8 +333,8 @@ HABITS = (
 
 AUDIT = (
     _slip("kind_rft", "a method for a kind", "    kind: sft\n", "    kind: rft\n", "min_reward", "sft"),
-    _slip("kind_grpo", "an algorithm for a kind", "    kind: sft\n", "    kind: grpo\n", "online_rl", "backend: trl", "grpo"),
-    _slip("kind_ppo", "an algorithm for a kind", "    kind: sft\n", "    kind: ppo\n", "online_rl", "backend: ppo"),
+    _slip("kind_grpo", "an algorithm for a kind", "    kind: sft\n", "    kind: grpo\n", "online_rl", "algorithm: grpo"),
+    _slip("kind_ppo", "an algorithm for a kind", "    kind: sft\n", "    kind: ppo\n", "online_rl", "algorithm: ppo"),
     _slip("kind_eval", "a shorter word for a kind", "{kind: evaluate, model: base", "{kind: eval, model: base", "did you mean `evaluate`", "`script`", "`verdicts`"),
     _slip("filter_expression", "a filter as an expression", "    epochs: 3", "    epochs: 3\n    filter: reward >= 1", "min_reward", "best_per_task", "keep_best"),
     _slip("expert_n", "how many, as other tools say it", "    kind: expert\n", "    kind: expert\n    n: 100\n", "limit", "attempts"),

@@ -94,6 +94,7 @@ _WITH_CRITIC = CAPABILITIES | {"utterance_critic"}
 ARCHER = StageBackend(
     id="archer.online_rl",
     kind="online_rl",
+    algorithms=("archer",),
     version=4,
     doc="ArCHer: a critic of whole utterances, learnt from everything that was played, and the "
     "policy by its advantages (Zhou et al., ICML 2024).",
@@ -106,6 +107,7 @@ ARCHER = StageBackend(
 CHAI = StageBackend(
     id="chai.online_rl",
     kind="online_rl",
+    algorithms=("chai",),
     version=2,
     doc="CHAI: the policy stays as it is, and of several candidates for each reply the critic's "
     "best one is used, which learns as ArCHer's does (Verma et al. 2022).",
@@ -125,6 +127,7 @@ CHAI = StageBackend(
 FILTERED_BC = StageBackend(
     id="filtered_bc.online_rl",
     kind="online_rl",
+    algorithms=("filtered_bc",),
     version=3,
     doc="Online filtered behaviour cloning: the policy imitates the best share of the episodes "
     "that it played.",
@@ -144,6 +147,7 @@ FILTERED_BC = StageBackend(
 PPO = StageBackend(
     id="ppo.online_rl",
     kind="online_rl",
+    algorithms=("ppo",),
     version=3,
     doc="PPO on tokens (Schulman et al., 2017): clipped steps on the episodes of each iteration, "
     "by advantages over the values of a network of its own.",
@@ -230,6 +234,7 @@ def _offline_actor(view: StageView) -> dict[str, Json]:
 OFFLINE_ARCHER = StageBackend(
     id="archer.offline_rl",
     kind="offline_rl",
+    algorithms=("archer",),
     version=2,
     doc="Offline ArCHer: a critic of whole utterances by implicit Q-learning on recorded episodes, "
     "and the policy by advantage-weighted regression (Zhou et al., ICML 2024).",

@@ -94,11 +94,9 @@ class PpoRules(PpoOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """Options of GRPO and RLOO by TRL's trainers."""
+    """Options of GRPO and RLOO by TRL's trainers. GRPO takes advantages within the group and clips
+    each token, RLOO takes them against the mean of the group's others and clips each episode."""
 
-    algorithm: Algorithm = setting(
-        "`grpo`: advantages within the group, clipped for each token; `rloo`: against the mean of "
-        "the group's others, clipped for each episode.", "grpo")
     group: int = setting("Episodes of each drawn task, played side by side.", 8, minimum=2)
     minibatches: int = setting(
         "Gradient steps in one pass over an iteration's episodes; of several passes "
@@ -127,6 +125,7 @@ class GroupPhase(GroupOptions):
     """How the policy learns from an iteration's `episodes`: `updates` gradient steps, `minibatches`
     of them in a pass over the episodes."""
 
+    algorithm: Algorithm
     episodes: int
     lr: float
     updates: int

@@ -18,7 +18,12 @@ def _lower_trl(stage: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
     if options["clip_high"] is None:
         options["clip_high"] = options["clip_low"]
     episodes = view.integer("episodes")
-    learner = {**options, "episodes": episodes, **view.config_of(ActorSteps, "actor")}
+    learner = {
+        "algorithm": view.text("algorithm"),
+        **options,
+        "episodes": episodes,
+        **view.config_of(ActorSteps, "actor"),
+    }
     _refuse_uneven(view)
     _refuse_split_texts(view, context)
     # An iteration learns from its own episodes, once.
@@ -58,7 +63,7 @@ def _refuse_split_texts(view: StageView, context: LowerContext) -> None:
             "prompt",
             "TRL reads an episode as one text, and under `memory: last` it is as many as it has "
             "turns",
-            fix="write `memory: all` in the prompt, or take another backend",
+            fix="write `memory: all` in the prompt, or take another algorithm",
         )
     if view.text("on_overflow") == "drop_oldest":
         view.refuse(
@@ -71,6 +76,7 @@ def _refuse_split_texts(view: StageView, context: LowerContext) -> None:
 TRL = StageBackend(
     id="trl.online_rl",
     kind="online_rl",
+    algorithms=("grpo", "rloo"),
     version=2,
     doc="GRPO and RLOO by TRL's own trainers, on episodes of this project: a text and a mask for "
     "each, advantages within a group that played one task.",

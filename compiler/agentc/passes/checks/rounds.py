@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentc.backend_api import StageBackend
 from agentc.diagnostics.codes.code import Code
-from agentc.ir.module import Stage
+from agentc.ir.module import Stage, algorithm_of
 from agentc.kinds import KINDS
 from agentc.kinds.table import ONLINE
 from agentc.passes.checks.rule import Finding, Rule
@@ -68,6 +69,13 @@ _ALIKE = ("episodes", "critic.hidden")
 """Settings on which the numbers of episodes and the shapes of networks rest."""
 
 
+def _algorithm(stage: Stage, subject: StageContext) -> str | None:
+    """What a stage says, or else what its backend implements."""
+    backend = subject.table.backends.get(stage.backend)
+    own = backend.algorithms if isinstance(backend, StageBackend) else ()
+    return algorithm_of(stage.fields) or next(iter(own), None)
+
+
 def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
     """A run that goes on from another one has its algorithm, its model and its shapes."""
     stage = subject.stage
@@ -85,8 +93,10 @@ def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
             )
             continue
         theirs = subject.of_stages.get(name)
+        algorithms = _algorithm(stage, subject), _algorithm(source, subject)
+        backends = (stage.backend, source.backend)
         pairs: list[tuple[str, object, object]] = [
-            ("backend", stage.backend, source.backend),
+            ("algorithm", *algorithms) if len({*algorithms}) > 1 else ("backend", *backends),
             ("model", stage.inputs.get("model"), source.inputs.get("model")),
             ("environment", stage.uses.get("environment"), source.uses.get("environment")),
         ]

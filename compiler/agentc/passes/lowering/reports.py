@@ -12,7 +12,7 @@ from agentc.backend_api import Backend, EnvironmentBackend, Refusal, ServerBacke
 from agentc.backend_api.honoured import honoured_fields
 from agentc.diagnostics.diagnostic import uses_of
 from agentc.diagnostics.suggest import listed
-from agentc.ir.module import Module, Resource, Stage, stage_span
+from agentc.ir.module import Module, Resource, Stage, algorithm_of, stage_span
 from agentc.kinds import kind_named
 from agentc.kinds.table import MODEL_SOURCES, REWORKERS
 from agentc.passes.lowering.leases import ResourceAttempt, attempt_resource
@@ -130,7 +130,7 @@ def _on_others(
     given = [role for role, producers in stage.inputs.items() if producers]
     return [
         attempt_lowering(stage, backend, lowering)
-        for backend in context.table.stage_backends(stage.kind)
+        for backend in context.table.implementing(stage.kind, algorithm_of(stage.fields))
         if backend.id != chosen.id and all(map(backend.takes, given))
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentc.backend_api import JobDraft, Refusal, StageBackend, StageView
-from agentc.ir.module import Body, Stage
+from agentc.ir.module import ALGORITHM, Body, Stage
 from agentc.kinds import KINDS
 from agentc.passes.lowering.leases import MissingResourceError, PathEscape, path_escape
 from agentc.passes.lowering.module_context import ModuleContext, stage_values
@@ -85,6 +85,8 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         files=context.content_of,
         unused=context.unused_of(backend),
     )
+    if values.get(ALGORITHM) in backend.algorithms:
+        view.get(ALGORITHM)  # honoured by the choice of the backend
     context.begin(stage)
     failure = None
     drafts: tuple[JobDraft, ...] = ()
