@@ -55,7 +55,7 @@ stages:
   expert: {{kind: expert, environment: corridor, prompt: way_out, split: train}}
   run:
     kind: online_rl
-    backend: {backend}
+    algorithm: {algorithm}
     model: base
     environment: corridor
     prompt: way_out
@@ -99,7 +99,7 @@ MORE = {
     "rloo": f"""
     {_TRAINED}
     {_GROUPS}
-    options: {{group: 3, algorithm: rloo}}
+    options: {{group: 3}}
 """,
 }
 OF_TRL = ("grpo", "rloo")
@@ -130,7 +130,7 @@ def run_job(
     theirs = algorithm in OF_TRL
     spec.write_text(
         SPEC.format(
-            backend="trl" if theirs else algorithm,
+            algorithm=algorithm,
             memory="all" if theirs else "last",
             more=MORE[algorithm],
             iterations=iterations,
