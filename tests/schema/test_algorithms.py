@@ -71,8 +71,8 @@ def test_an_algorithm_chooses_its_backend(
     [
         (
             "algorithm: gpro",
-            "error AGC204: `algorithm` of stage `run` cannot be `gpro` | one of `grpo`, `archer`, "
-            "`chai`, `filtered_bc`, `ppo`, `rloo`",
+            "error AGC204: `algorithm` of stage `run` cannot be `gpro` | one of `grpo`, `ppo`, "
+            "`archer`, `chai`, `filtered_bc`, `rloo`",
         ),
         (
             "algorithm: ppo, backend: trl",

@@ -13,7 +13,7 @@ from agentc.backend_api.declare import Software, StageBackend
 from agentc.backend_api.draft import LeaseDraft
 from agentc.backend_api.view import StageView, unused_paths
 from agentc.diagnostics.diagnostic import Origin, Source, Span
-from agentc.ir.module import Prompt
+from agentc.ir.module import ALGORITHM, Prompt
 from agentc.kinds import kind_named
 from agentc.kinds.field import Field, Json
 from agentc.lease_roles import LeaseRole
@@ -94,11 +94,13 @@ def view_of(
     inputs: Mapping[str, tuple[str, ...]] | None = None,
     files: Callable[[str], bytes | None] | None = None,
 ) -> StageView:
-    """A view over a stage with these values on a backend."""
+    """A view over a stage with these values on a backend, with its algorithm where it has some."""
     kind = kind_named(backend.kind)
     assert kind is not None, backend.kind
     table = (*kind.fields, *backend.options)
-    return StageView(
+    if backend.algorithms:
+        values = {ALGORITHM: backend.algorithms[0], **values}
+    view = StageView(
         table=table,
         values=values,
         kind=kind.name,
@@ -106,6 +108,9 @@ def view_of(
         files=files,
         unused=unused_paths(table, backend.unused),
     )
+    if backend.algorithms:
+        view.get(ALGORITHM)  # honoured by the choice of the backend
+    return view
 
 
 def honoured_fields(backend: StageBackend) -> frozenset[str]:
@@ -128,7 +133,7 @@ def honoured_fields(backend: StageBackend) -> frozenset[str]:
 def _samples(table: tuple[Field, ...], algorithms: tuple[str, ...]) -> Iterator[dict[str, Json]]:
     yield {field.name: _sample(field) for field in table if field.required}
     everything = {field.name: _sample(field) for field in table}
-    yield from ({**everything, "algorithm": each} for each in algorithms)
+    yield from ({**everything, ALGORITHM: each} for each in algorithms)
     if not algorithms:
         yield everything
     for field in table:

@@ -27,7 +27,7 @@ from agentc.backend_api import (
 )
 from agentc.diagnostics import Diagnostic, Sink
 from agentc.diagnostics.diagnostic import Origin, Source, Span
-from agentc.ir.module import Body, Module, Prompt, Resource, Stage, Value, shape_of
+from agentc.ir.module import ALGORITHM, Body, Module, Prompt, Resource, Stage, Value, shape_of
 from agentc.kinds import KINDS, kind_named
 from agentc.kinds.field import string
 from agentc.passes import PassContext, Unit
@@ -146,6 +146,8 @@ class Bench:
         kind = kind_named(backend.kind)
         assert kind is not None
         options = {field.name for field in backend.options}
+        if backend.algorithms:
+            values = {ALGORITHM: backend.algorithms[0], **values}
         given = [role for role in kind.roles if backend.takes(role.name)]
         roles = [role for role in given if role.name not in without]
         makers = {k.produces.name: k.name for k in KINDS}

@@ -18,6 +18,7 @@ from agentc.backend_api import (
 )
 from agentc.backend_api.honoured import SampleContext, view_of
 from agentc.backend_api.view import find_setting
+from agentc.ir.module import ALGORITHM
 from agentc.kinds import KINDS, MODEL_KIND, Kind, kind_named
 from agentc.kinds.artifacts import ArtifactType
 from agentc.kinds.field import Field, Json
@@ -61,11 +62,14 @@ def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
     )
     for beside in _companions(kind, path):
         for backend in backends:
-            for value in _other_values(setting.declared):
+            own = backend.algorithms if path == ALGORITHM else ()
+            for value in own or _other_values(setting.declared):
                 added = _nested(path, value)
                 if _is_read(backend, kind, _merged(_merged(plain, beside), added), path):
                     stage = {key: plain[key] for key in plain if key == "kind"}
-                    if backend.id != kind.default_backend:
+                    if backend.id != kind.default_backend and backend.algorithms:
+                        stage[ALGORITHM] = backend.algorithms[0]
+                    elif backend.id != kind.default_backend:
                         stage["backend"] = short_name(backend)
                     return in_block_style(kind.name, {**stage, **_merged(beside, added)})
     return None
