@@ -29,9 +29,9 @@ stages:
   played: {kind: rollout, model: sft, split: train, decode: {SAMPLING}}
   pairs: {kind: pair, expert: games, rollouts: played}
   dpo: {kind: dpo, model: sft, data: pairs, lr: 1e-6, PREFERENCE}
-  ppo: {kind: online_rl, backend: ppo, model: sft, split: train, iterations: 2, episodes: 4,
+  ppo: {kind: online_rl, algorithm: ppo, model: sft, split: train, iterations: 2, episodes: 4,
     options: {PPO}}
-  grpo: {kind: online_rl, backend: trl, model: sft, split: train, iterations: 2, episodes: 16,
+  grpo: {kind: online_rl, algorithm: grpo, model: sft, split: train, iterations: 2, episodes: 16,
     options: {GRPO}}
   test: {kind: evaluate, model: dpo, split: test, server: remote}
 """
