@@ -5,6 +5,7 @@ name. A test compiles those of all kinds together.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import yaml
 
@@ -67,10 +68,8 @@ def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
                 added = _nested(path, value)
                 if _is_read(backend, kind, _merged(_merged(plain, beside), added), path):
                     stage = {key: plain[key] for key in plain if key == "kind"}
-                    if backend.id != kind.default_backend and backend.algorithms:
-                        stage[ALGORITHM] = backend.algorithms[0]
-                    elif backend.id != kind.default_backend:
-                        stage["backend"] = short_name(backend)
+                    if backend.id != kind.default_backend:
+                        stage |= _chosen_by(backend)
                     return in_block_style(kind.name, {**stage, **_merged(beside, added)})
     return None
 
@@ -83,13 +82,23 @@ def option_example(backend: StageBackend, path: str) -> str | None:
     plain = _with_example(kind, backend)
     needed = plain.pop("options", {})
     assert isinstance(needed, dict)
-    for beside in ({}, *_beside(backend.options, path)):
+    algorithms = [{ALGORITHM: each} for each in backend.algorithms]
+    for chosen, beside in product(
+        algorithms or [_chosen_by(backend)], ({}, *_beside(backend.options, path))
+    ):
         for value in _other_values(setting.declared):
             added = _merged(_merged(needed, beside), _nested(path, value))
-            if _is_read(backend, kind, _merged(plain, added), path):
-                own: dict[str, Json] = {"kind": kind.name, "backend": short_name(backend)}
+            if _is_read(backend, kind, _merged({**plain, **chosen}, added), path):
+                own: dict[str, Json] = {"kind": kind.name, **chosen}
                 return in_block_style(kind.name, {**own, "options": added})
     return None
+
+
+def _chosen_by(backend: StageBackend) -> dict[str, Json]:
+    """The key by which a stage chooses the backend: its algorithm, or the backend itself."""
+    if backend.algorithms:
+        return {ALGORITHM: backend.algorithms[0]}
+    return {"backend": short_name(backend)}
 
 
 def backend_example(backend: StageBackend) -> str | None:
@@ -99,8 +108,8 @@ def backend_example(backend: StageBackend) -> str | None:
     if kind is None or not (kind.example or backend.example):
         return None
     whole = _with_example(kind, backend)
-    named = {"kind": kind.name} if kind.name != MODEL_KIND else {}
-    named["backend"] = short_name(backend)
+    named: dict[str, Json] = {"kind": kind.name} if kind.name != MODEL_KIND else {}
+    named |= _chosen_by(backend)
     return in_block_style(kind.name, {**named, **{k: v for k, v in whole.items() if k != "kind"}})
 
 
