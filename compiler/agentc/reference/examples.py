@@ -82,7 +82,7 @@ def option_example(backend: StageBackend, path: str) -> str | None:
     plain = _with_example(kind, backend)
     needed = plain.pop("options", {})
     assert isinstance(needed, dict)
-    algorithms = [{ALGORITHM: each} for each in backend.algorithms]
+    algorithms: list[dict[str, Json]] = [{ALGORITHM: each} for each in backend.algorithms]
     for chosen, beside in product(
         algorithms or [_chosen_by(backend)], ({}, *_beside(backend.options, path))
     ):
