@@ -120,6 +120,26 @@ def test_a_training_takes_what_it_computes(planned: Planned, table: BackendTable
     assert seconds(False, {"r": 8}) / usual == pytest.approx(4 / 6, rel=0.05)
 
 
+def test_what_settings_leave_out_is_not_counted(planned: Planned, table: BackendTable) -> None:
+    """Of a policy's episodes `min_reward` keeps some; of each task there are `max_per_task` pairs
+    at most."""
+
+    def amounts(name: str, job_id: str, **settings: Any) -> tuple[float, float]:
+        document = planned(name)
+        for job in document["jobs"]:
+            if job["id"] == "eto.1.explore":
+                job["identity"]["settings"]["attempts"] = 8
+            if job["id"] == job_id:
+                job["identity"]["settings"] |= settings
+        found = estimate_plan(document, None, table=table)[job_id]
+        return found.tokens.median, found.disk.median
+
+    every, good = (amounts("eto/baselines_webshop", "rft", min_reward=m)[0] for m in (None, 1.0))
+    assert 0.4 * every < good < 0.95 * every
+    free, capped = (amounts("eto/webshop", "eto.1.pairs", max_per_task=m)[1] for m in (None, 1))
+    assert capped < 0.3 * free
+
+
 def test_an_equal_job_of_another_seed_teaches(
     planned: Planned, table: BackendTable, finish: Finish
 ) -> None:

@@ -19,6 +19,8 @@ import pytest
 import tomllib
 from tests.support.patience import NEVER_S, PATIENCE_S
 
+from agentc.text import shown_time
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 WORLD = "parcels_world/world.py"
 MOST_LINES = 40
@@ -108,9 +110,12 @@ def test_the_world_is_as_short_as_promised() -> None:
 def test_its_spec_checks_and_plans(announced: None, typed: Typed) -> None:
     checked = typed("agentc check parcels.yaml 2>&1").stdout
     assert checked.startswith("parcels.yaml: no errors;")
-    planned = json.loads(typed("agentc plan parcels.yaml --json").stdout)
+    planned = json.loads(typed("agentc plan parcels.yaml -j 2 --json").stdout)
     jobs = {job["id"] for job in planned["jobs"]}
     assert {"expert", "rft@seed=2", "dpo@seed=0", "claims", "report"} <= jobs
+    _, median, _ = planned["estimate"]["wall_s"]
+    expected = f"\nestimate: about {shown_time(median)} on an idle machine\n"
+    assert expected in PAGE.read_text(encoding="utf-8")
 
 
 def test_what_it_has_one_try_is_an_error_with_the_right_word(

@@ -44,6 +44,14 @@ class Piece:
     traits: Traits
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a guess, and how many like jobs that is based on."""
+
+    quantity: Quantity
+    like: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
     """`rows` are worked through (data, episodes, inputs); `turns` and `replied` are replies and

@@ -7,8 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from agentc.cost.amounts import Guesses, Workload
+from agentc.cost.amounts import (
+    Guesses,
+    Workload,
+    environment_of,
+    first_prompt,
+    row_bytes,
+    turns_expected,
+    turns_in_prompt,
+)
 from agentc.cost.parameters import shape_of_name
+from agentc.cost.past import Traits
 from agentc.cost.quantities import ZERO, Quantity, prior, sum_in_step, total
 from agentc.cost.subject import JobProfile
 
@@ -71,6 +80,40 @@ def learner_work(
         total([drawn, values, ranked]),
         total([steps, fitted]),
     )
+
+
+def forecast_reinforcement(guesses: Guesses, subject: JobProfile) -> Workload:
+    """Episodes of all iterations, and what critic and policy read of them (archer.md, A6)."""
+    _, label, limit = guesses.tasks_of(subject)
+    model = guesses.model_of(subject, "model") or shape_of_name("")
+    iterations = subject.number("iterations", 1)
+    episodes = Quantity(iterations * subject.number("episodes", 1))
+    talk = guesses.talk_of(subject)
+    environment = environment_of(subject)
+    traits: Traits = {"environment": label, "policy": "trained", "max_turns": limit}
+    expected = turns_expected(talk, limit)
+    turns = guesses.settle(subject, "turns", environment, expected, traits)
+    longest = subject.number("decode.max_tokens", 32)
+    reply = Quantity(min(talk.reply.median, longest), prior("reply_tokens").spread)
+    reply = guesses.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})
+    turn = total([reply, talk.observation])
+    first = first_prompt(subject, talk)
+    context = total([first, turn.times(turns_in_prompt(subject, turns))])
+    context = guesses.settle(subject, "context", environment, context, traits)
+    read = total([context, reply])
+    played = episodes.times(turns)
+    encoder = guesses.model_of(subject, "encoder")
+    apart = None if encoder is None else encoder.parameters.times(1 / model.parameters.median)
+    share = reply.median / read.median
+    work = learner_work(subject, played, turns, apart, share)
+    tokens = total([played, work.rows]).times(read)
+    shape = replace(model, trained=True)
+    kept = 1 + len(subject.setting("keep") or ())
+    disk = total([model.parameters.times(4 * (kept + 2)), episodes.times(row_bytes(read.times(2)))])
+    return Workload(
+        rows=episodes, turns=played, replied=total([played, work.drawn]).times(reply),
+        context=context, steps=work.steps, tokens=tokens, model=shape, output=shape, disk=disk,
+    )  # fmt: skip
 
 
 # Workload of a stage that learns from recorded episodes: what its critic and its policy read.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agentc.cost.amounts import Piece, Rows, Workload, measured_fact
+from agentc.cost.amounts import Piece, Rows, Settled, Workload, measured_fact
 from agentc.cost.past import History, Past
 from agentc.cost.quantities import Quantity
 from agentc.cost.seconds import program_time, server_start, time_traits
 from agentc.cost.statements import Stated
 from agentc.cost.subject import JobProfile, subject_of_manifest
-from agentc.cost.workload import Forecaster, Settled
+from agentc.cost.workload import Forecaster
 from agentc.kinds.table import ACTING, ON_TASKS, TRAINERS
 from agentc.lease_roles import is_model_server
 from agentc.runtime.store.layout import MANIFEST, StoreLayout

@@ -89,7 +89,7 @@ class Prior:
 
 
 _ENVIRONMENTS = (
-    Prior("tasks", 500, 6, "tasks of a split", "when the environment's backend states no number"),
+    Prior("tasks", 200, 6, "tasks of a split", "when the environment's backend states no number"),
     Prior("turn_share", 0.6, 1.6, "of max_turns", "episodes end early by success or failure"),
     Prior("policy_turns", 1.1, 1.6, "of an expert's", "policies took 0.6 to 1.5 times "
           "as many on TextCraft, Twenty Questions and a corridor"),
@@ -113,6 +113,7 @@ _ENVIRONMENTS = (
 
 _DATA = (
     Prior("paired", 0.6, 1.6, "of the episodes", "the rest are ties (pair_contrast drops them)"),
+    Prior("good_episodes", 0.5, 1.8, "of a policy's", "those that `min_reward` keeps"),
     Prior("side_turns", 1.0, 1.5, "of an episode", "a side of a pair is about one episode"),
     Prior("row_bytes", 500, 1.8, "bytes of a row", "ids, rewards and JSON around the text"),
     Prior("light_job", 0.15, 3, "s", "start of a program that imports no torch, and its checks"),

@@ -7,13 +7,14 @@ by the past; what the store has measured replaces it (`measured.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agentc.cost.amounts import (
     CHOSEN_PASSES,
     Piece,
     Rows,
+    Settled,
     Talk,
     Workload,
     candidates_of,
@@ -30,7 +31,7 @@ from agentc.cost.amounts import (
     turns_in_prompt,
     with_simulator,
 )
-from agentc.cost.learning import forecast_experience, learner_work
+from agentc.cost.learning import forecast_experience, forecast_reinforcement
 from agentc.cost.parameters import (
     ModelShape,
     cached_size,
@@ -58,14 +59,6 @@ from agentc.cost.trees import (
     turns_left,
 )
 from agentc.kinds.table import ACTING
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of a guess, and how many like jobs that is based on."""
-
-    quantity: Quantity
-    like: int = 0
 
 
 class Forecaster:
@@ -151,7 +144,7 @@ class Forecaster:
             case "training":
                 work = self._training(subject)
             case "reinforcement":
-                work = self._reinforcement(subject)
+                work = forecast_reinforcement(self, subject)
             case "experience":
                 work = forecast_experience(self, subject)
             case "unknown":
@@ -279,7 +272,7 @@ class Forecaster:
         inputs = sum_in_step(rows.count for rows in self.rows_of(subject))
         episodes = sum_in_step(rows.count for rows in explored)
         share = self.settle(subject, "paired", subject.backend, prior("paired"), {})
-        pairs = episodes.times(share)
+        pairs = self._within_tasks(subject, episodes.times(share))
         tokens = explored[0].tokens if explored else prior("prompt_tokens")
         turns = explored[0].turns if explored else Quantity(5, 0.7)
         label = explored[0].label if explored else ""
@@ -287,10 +280,21 @@ class Forecaster:
         output = Rows(count=pairs, turns=turns.times(2), tokens=both, label=f"pairs of {label}")
         return Workload(rows=inputs, output=output, disk=pairs.times(row_bytes(both)))
 
+    def _within_tasks(self, subject: JobProfile, pairs: Quantity) -> Quantity:
+        """No more than `max_per_task` pairs of each task of the rollouts."""
+        most, tasks = subject.setting("max_per_task"), 0.0
+        for name in subject.inputs.get("rollouts", ()):
+            source, rows = self._find(name), self._output(name)
+            if source is not None and isinstance(rows, Rows):
+                tasks += rows.count.median / max(1.0, source.number("attempts", 1))
+        if not isinstance(most, int) or not tasks or pairs.median <= most * tasks:
+            return pairs
+        return Quantity(most * tasks, pairs.spread)
+
     def _training(self, subject: JobProfile) -> Workload:
         start = self.model_of(subject, "model")
         model = start or shape_of_name("")
-        data = self.rows_of(subject, "data")
+        data = [_kept(part, subject) for part in self.rows_of(subject, "data")]
         rows = sum_in_step(part.count for part in data)
         label = data[0].label if data else ""
         # Lengths of rows go together: they rest on the same guesses.
@@ -324,41 +328,6 @@ class Forecaster:
             output=shape,
             disk=disk,
         )
-
-    def _reinforcement(self, subject: JobProfile) -> Workload:
-        """Episodes of all iterations, and what critic and policy read of them (archer.md, A6)."""
-        _, label, limit = self.tasks_of(subject)
-        model = self.model_of(subject, "model") or shape_of_name("")
-        iterations = subject.number("iterations", 1)
-        episodes = Quantity(iterations * subject.number("episodes", 1))
-        talk = self.talk_of(subject)
-        environment = environment_of(subject)
-        traits: Traits = {"environment": label, "policy": "trained", "max_turns": limit}
-        expected = turns_expected(talk, limit)
-        turns = self.settle(subject, "turns", environment, expected, traits)
-        longest = subject.number("decode.max_tokens", 32)
-        reply = Quantity(min(talk.reply.median, longest), prior("reply_tokens").spread)
-        reply = self.settle(subject, "reply", environment, reply, {**traits, "max_tokens": longest})
-        turn = total([reply, talk.observation])
-        first = first_prompt(subject, talk)
-        context = total([first, turn.times(turns_in_prompt(subject, turns))])
-        context = self.settle(subject, "context", environment, context, traits)
-        read = total([context, reply])
-        played = episodes.times(turns)
-        encoder = self.model_of(subject, "encoder")
-        apart = None if encoder is None else encoder.parameters.times(1 / model.parameters.median)
-        share = reply.median / read.median
-        work = learner_work(subject, played, turns, apart, share)
-        tokens = total([played, work.rows]).times(read)
-        shape = replace(model, trained=True)
-        kept = 1 + len(subject.setting("keep") or ())
-        disk = total(
-            [model.parameters.times(4 * (kept + 2)), episodes.times(row_bytes(read.times(2)))]
-        )
-        return Workload(
-            rows=episodes, turns=played, replied=total([played, work.drawn]).times(reply),
-            context=context, steps=work.steps, tokens=tokens, model=shape, output=shape, disk=disk,
-        )  # fmt: skip
 
     def tasks_of(self, subject: JobProfile) -> tuple[Quantity, str, float]:
         """Tasks of the split within `limit`, a label of the environment, its step limit."""
@@ -409,3 +378,10 @@ class Forecaster:
             if isinstance(output, ModelShape):
                 return output
         return None
+
+
+def _kept(rows: Rows, subject: JobProfile) -> Rows:
+    """The rows that a training takes: of a policy's episodes those that are good enough."""
+    if subject.setting("min_reward") is None or not rows.label.startswith("policy"):
+        return rows
+    return replace(rows, count=rows.count.times(prior("good_episodes")))
