@@ -46,8 +46,8 @@ requirements: ## write the hashed locks of agentc's own installation again, with
 	printf 'pytest>=8\npytest-xdist>=3.6\n' | $(COMPILE) --upgrade - -o requirements/tests.lock
 	printf 'hatchling>=1.27\n' | $(COMPILE) --upgrade pyproject.toml - -o requirements/agentc.lock
 	printf 'atheris\nhatchling>=1.27\neditables>=0.5\n' | $(COMPILE) --upgrade pyproject.toml - -o requirements/fuzz.lock
-	printf 'hatchling>=1.27\n' | $(COMPILE) --upgrade --extra run --extra slurm pyproject.toml - -o requirements/run.lock
-	printf 'editables>=0.5\n' | $(COMPILE) --upgrade --extra run --extra slurm --extra dev pyproject.toml - -o requirements/development.lock
+	printf 'hatchling>=1.27\n' | $(COMPILE) --upgrade --extra slurm pyproject.toml - -o requirements/run.lock
+	printf 'editables>=0.5\n' | $(COMPILE) --upgrade --extra slurm --extra dev pyproject.toml - -o requirements/development.lock
 
 software: setup ## the software stacks of the embedded backends (torch: about 1.5 GB)
 	$(BUILD) $(foreach name,light sandbox frontend torch,$(LOCKS)/$(name).lock)

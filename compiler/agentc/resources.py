@@ -43,8 +43,8 @@ DISTRIBUTION = "agent-experiment-compiler"
 _ELSEWHERE = "/path/to/checkout"
 
 
-def install_command(extra: str) -> str:
-    """What a person types to get an optional part (`run`, `slurm`)."""
+def install_command(extra: str = "") -> str:
+    """What a person types to get agentc, with an optional part (`slurm`, `hub`)."""
     checkout = Path(__file__).resolve().parents[2]
     source = checkout if (checkout / "pyproject.toml").is_file() else _ELSEWHERE
-    return f'pip install "{source}[{extra}]"'
+    return f'pip install "{source}{extra and f"[{extra}]"}"'

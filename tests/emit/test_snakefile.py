@@ -23,7 +23,7 @@ import agentc.runtime
 from agentc.emit import compile_to
 from agentc.plan.job import Plan, ResourceRequest
 
-pytest.importorskip("snakemake", reason="needs `pip install .[run]`")
+pytest.importorskip("snakemake", reason="needs Snakemake")
 
 MADE = plan(
     job("base", "model"),

@@ -16,8 +16,8 @@ LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, tuple[str, ...]] = {
     "agentc": (),
-    "run": ("run", "slurm"),
-    "development": ("run", "slurm", "dev"),
+    "run": ("slurm",),
+    "development": ("slurm", "dev"),
 }
 ROADS = ("Makefile", "containers/install.sh", "action.yml")
 _PACKAGES_OF_THE_USER = '"${packages[@]}"'

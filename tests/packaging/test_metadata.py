@@ -27,12 +27,13 @@ def test_the_installed_distribution_has_the_name_that_messages_give() -> None:
     found = metadata(DISTRIBUTION)
     assert found["Name"] == DISTRIBUTION
     assert install_command("slurm") == f'pip install "{ROOT}[slurm]"'
-    assert {"run", "slurm"} <= set(found.get_all("Provides-Extra") or ())
+    assert install_command() == f'pip install "{ROOT}"'
+    assert {"slurm", "hub"} <= set(found.get_all("Provides-Extra") or ())
 
 
 def test_nothing_tells_people_to_install_the_other_product() -> None:
     wrong = re.compile(
-        r"""agentc\[(?:run|slurm|dev)\]|dependencies = \["agentc"|install agentc\b"""
+        r"""agentc\[(?:run|slurm|hub|dev)\]|dependencies = \["agentc"|install agentc\b"""
     )
     told = [
         f"{path.relative_to(ROOT)}: {line}"

@@ -24,7 +24,7 @@ from agentc.plan.job import Job, ResourceRequest
 from agentc.plan.render import plan_document
 from agentc.run.slurm_endings import count_finished
 
-pytest.importorskip("snakemake", reason="needs `pip install .[run]`")
+pytest.importorskip("snakemake", reason="needs Snakemake")
 
 
 def local(made: Job, asked: Json = None) -> Job:

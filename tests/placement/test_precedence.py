@@ -28,7 +28,7 @@ from agentc.placement.render import placement_text
 from agentc.plan.job import Job, JobMemory, Plan, ResourceRequest, Resources, Server
 from agentc.plan.render import plan_document
 
-pytest.importorskip("snakemake", reason="needs `pip install .[run]`")
+pytest.importorskip("snakemake", reason="needs Snakemake")
 
 
 def asking(name: str, kind: str, served: str | None = None, **asked: Json) -> Job:

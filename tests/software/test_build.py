@@ -26,7 +26,7 @@ def test_those_that_are_missing_are_built_side_by_side(
     assert (built / "complete.json").read_bytes() == before
     assert set(said) == {"n0", "n1"}
     for name in said:
-        assert any(line.startswith("creating a Python") for line in said[name])
+        assert any(line.startswith("creating a virtual environment") for line in said[name])
         assert said[name][-1].startswith("software ready")
     assert all(one.ready(layout) for one in more)
 
@@ -36,7 +36,7 @@ def test_one_that_fails_does_not_stop_another_and_is_explained(
     layout: StoreLayout, tiny: Needed
 ) -> None:
     bad = Needed(name="bad", lock=f"# agentc: python 3.15\na==1 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(SoftwareError, match=r"software bad: it needs Python 3\.15"):
+    with pytest.raises(SoftwareError, match=r"software stack bad: it needs Python 3\.15"):
         build_all([bad, tiny], layout, lambda one, line: None)
     assert tiny.ready(layout)
 

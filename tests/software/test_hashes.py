@@ -1,8 +1,9 @@
-"""Hashes in locks: pip and uv hold every file to them, and `agentc software hash` finds them."""
+"""Hashes in locks: uv holds every file to them, and `agentc software hash` finds them."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pytest
 from wheels import addressed, pinned, write_sdist, write_wheel
 
 from agentc.cli import main
-from agentc.runtime.software.installer import find_uv
 from agentc.runtime.software.job_software import (
     SoftwareError,
     ensure_software,
@@ -20,15 +20,6 @@ from agentc.runtime.software.lock_text import lock_digest, read_lock_text
 from agentc.runtime.store.layout import StoreLayout
 
 pytestmark = pytest.mark.slow
-
-needs_uv = pytest.mark.skipif(find_uv() is None, reason="needs uv (`pip install uv`)")
-
-
-@pytest.fixture(params=["pip", pytest.param("uv", marks=needs_uv)])
-def installer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which program installs: each has to refuse what the other refuses."""
-    monkeypatch.setenv("AGENTC_INSTALLER", request.param)
-    return str(request.param)
 
 
 @pytest.fixture
@@ -47,20 +38,18 @@ def locked(index: Path) -> str:
     return pinned("tinything", "1.2", next(index.glob("tinything*"))) + "\n"
 
 
-def test_what_has_its_hash_is_installed(layout: StoreLayout, index: Path, installer: str) -> None:
+def test_what_has_its_hash_is_installed(layout: StoreLayout, index: Path) -> None:
     lock = locked(index) + pinned("otherthing", "3.0", next(index.glob("otherthing*"))) + "\n"
     said: list[str] = []
     directory, known = ensure_software(layout, lock_digest(lock), lock, said.append)
     assert known["versions"] == {"otherthing": "3.0", "tinything": "1.2"}
-    assert any(line.startswith("Resolved 2 packages") for line in said) == (installer == "uv")
+    assert any(line.startswith("Resolved 2 packages") for line in said)
     tiny = next(directory.glob("lib/python*/site-packages/tinything.py"))
     assert tiny.stat().st_nlink == 1  # no link into a cache that others write to
     assert list(tiny.parent.glob("__pycache__/tinything.*.pyc"))
 
 
-def test_another_file_of_the_same_version_is_refused(
-    layout: StoreLayout, index: Path, installer: str
-) -> None:
+def test_another_file_of_the_same_version_is_refused(layout: StoreLayout, index: Path) -> None:
     lock = locked(index)
     write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # an untrusted\n"})
     with pytest.raises(SoftwareError) as caught:
@@ -71,9 +60,7 @@ def test_another_file_of_the_same_version_is_refused(
     assert read_complete(layout.software_stack(lock_digest(lock))) is None
 
 
-def test_a_local_build_that_the_lock_allows_is_installed(
-    layout: StoreLayout, index: Path, installer: str
-) -> None:
+def test_a_local_build_that_the_lock_allows_is_installed(layout: StoreLayout, index: Path) -> None:
     """As `torch 2.13.0+cpu` under the pin `torch==2.13.0`: uv looks for no hash of it by itself."""
     local = write_wheel(index, "tinything", "1.2+here", {"tinything.py": "VALUE = 43\n"})
     lock = pinned("tinything", "1.2", local) + "\n"
@@ -82,9 +69,10 @@ def test_a_local_build_that_the_lock_allows_is_installed(
 
 
 def test_a_local_build_that_the_lock_does_not_name_is_refused(
-    layout: StoreLayout, index: Path, installer: str
+    layout: StoreLayout, index: Path
 ) -> None:
     lock = locked(index)
+    next(index.glob("tinything*")).unlink()  # else it is taken
     write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # an untrusted\n"})
     with pytest.raises(SoftwareError, match="is not the file that the lock names"):
         ensure_software(layout, lock_digest(lock), lock)
@@ -92,9 +80,10 @@ def test_a_local_build_that_the_lock_does_not_name_is_refused(
 
 
 def test_an_indexs_file_is_taken_where_a_local_build_is_not_the_locks(
-    layout: StoreLayout, index: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+    layout: StoreLayout, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cluster's wheelhouse has builds of its own, an index the files whose hashes locks have."""
+    """A site with only pip configured, by its file: its wheelhouse has builds of its own, its
+    index the files whose hashes locks have."""
     wheel = next(index.glob("tinything*"))
     page = index / "simple" / "tinything" / "index.html"
     page.parent.mkdir(parents=True)
@@ -103,15 +92,18 @@ def test_an_indexs_file_is_taken_where_a_local_build_is_not_the_locks(
     page.write_text(f"<!DOCTYPE html><a href='{moved.name}#sha256={digest}'>{moved.name}</a>")
     lock = pinned("tinything", "1.2", moved) + "\n"
     write_wheel(index, "tinything", "1.2+here", {"tinything.py": "import os  # an untrusted\n"})
-    monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.setenv("PIP_INDEX_URL", f"file://{index}/simple")
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "pip").mkdir(parents=True)
+    (tmp_path / "config" / "pip" / "pip.conf").write_text(
+        f"[global]\nindex-url = file://{index}/simple\nextra-index-url =\nfind-links = {index}\n"
+    )
     _, known = ensure_software(layout, lock_digest(lock), lock)
     assert known["versions"] == {"tinything": "1.2"}
 
 
-def test_an_altered_file_at_an_address_is_refused(
-    layout: StoreLayout, index: Path, installer: str
-) -> None:
+def test_an_altered_file_at_an_address_is_refused(layout: StoreLayout, index: Path) -> None:
     wheel = next(index.glob("tinything*"))
     lock = addressed("tinything", wheel) + "\n"
     write_wheel(index, "tinything", "1.2", {"tinything.py": "import os  # an untrusted\n"})
@@ -128,7 +120,7 @@ def test_a_lock_without_hashes_builds_nothing(layout: StoreLayout, index: Path) 
 
 
 def test_what_is_let_through_stands_beside_what_is_verified(
-    layout: StoreLayout, index: Path, installer: str, tmp_path: Path
+    layout: StoreLayout, index: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "source"
     shutil.unpack_archive(next(index.glob("otherthing*")), folder)
@@ -138,7 +130,6 @@ def test_what_is_let_through_stands_beside_what_is_verified(
     assert known["versions"] == {"otherthing": "3.0", "tinything": "1.2"}
 
 
-@needs_uv
 def test_the_command_adds_hashes_and_nothing_else(
     index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,7 +157,6 @@ def test_the_command_adds_hashes_and_nothing_else(
     assert lock.read_text() == hashed
 
 
-@needs_uv
 def test_a_build_of_ones_own_is_added_by_file(
     index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

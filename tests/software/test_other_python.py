@@ -48,7 +48,7 @@ def test_jobs_and_servers_run_in_the_python_that_the_lock_demands(
     objects = (tmp_path / ".agentc" / "store" / "objects").glob("*/*/artifact.json")
     manifests = {m["id"]: m for m in (json.loads(path.read_text()) for path in objects)}
     assert set(manifests) == {"expert", "report"}
-    assert {m["environment"]["python"] for m in manifests.values()} == {wanted}
+    assert {m["software"]["python"] for m in manifests.values()} == {wanted}
     (lease,) = manifests["expert"]["leases"]
     assert lease["python"] == wanted
     assert "uvicorn" in lease["imported"]

@@ -80,7 +80,7 @@ def python_without_agentc(folder: Path) -> Path:
     """An interpreter that has Snakemake and what belongs to it, and not agentc."""
     found = importlib.util.find_spec("snakemake")
     if found is None or found.origin is None:
-        pytest.skip("needs `pip install .[run]`")
+        pytest.skip("needs Snakemake")
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", str(folder / "bare")], check=True
     )

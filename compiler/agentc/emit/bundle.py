@@ -228,7 +228,7 @@ _RERUN = """\
 This directory reruns the experiment with plain Snakemake. It needs Linux, Python 3.11 or newer, and
 a package index for the software stacks, which the first run builds:
 
-    python3 -m pip install "snakemake>=9.8,<10"
+    python3 -m pip install "snakemake>=9.8,<10" uv
     snakemake -c4
 
 Results go to `.agentc/store`. What is there already is not run again, and a run that was cut off

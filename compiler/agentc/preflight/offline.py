@@ -118,7 +118,7 @@ def check_programs(profile: Profile | None) -> Iterator[PreflightFinding]:
             check="snakemake",
             verdict="problem",
             message=f"{error.name} is not installed beside agentc",
-            fix=install_command("run"),
+            fix=install_command(),
         )
 
 

@@ -3,6 +3,7 @@ software stacks have to be built."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -14,8 +15,9 @@ from urllib.parse import urlsplit
 
 from agentc.placement.profile import SLURM, Profile
 from agentc.preflight.finding import PreflightFinding, named, problem
-from agentc.runtime.software.installer import settings_of_pip
+from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.software.lock_text import LockTextError, read_lock_text, requirements
+from agentc.runtime.software.pip_settings import has_uv_configuration, is_true, pip_settings
 from agentc.runtime.store.layout import StoreLayout
 from agentc.software.requirements import Needed
 
@@ -70,9 +72,15 @@ def check_package_index(
     """A problem where software stacks are missing and the host of the package index cannot be
     reached; a warning where there are folders of wheels, too, which may have all of it."""
     missing = [each for each in needed if not each.ready(layout) and _installs(each.lock)]
-    settings = (settings_of_pip() or {}) if missing else {}
-    if not missing or settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+    try:
+        settings = pip_settings(os.environ) if missing else {}
+    except SoftwareError as error:
+        yield PreflightFinding(check="software", verdict="problem", message=str(error))
         return
+    if not missing or is_true(settings.get("no-index", "0")):
+        return
+    if "index-url" not in settings and has_uv_configuration(os.environ):
+        return  # it may name another index
     index = settings.get("index-url", _PYPI)
     failure = _host_failure(index, settings.get("proxy"))
     if failure is not None:

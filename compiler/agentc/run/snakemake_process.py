@@ -115,7 +115,7 @@ def require_driver() -> None:
     """Raises DriverMissingError, before anything is built for a run that cannot begin."""
     if importlib.util.find_spec("snakemake") is None:
         raise DriverMissingError(
-            f"Snakemake is not installed beside agentc; install it with `{install_command('run')}`"
+            f"Snakemake is not installed beside agentc; `{install_command()}` installs both"
         )
 
 

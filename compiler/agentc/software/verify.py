@@ -16,7 +16,7 @@ from agentc.runtime.software.container import ContainerError, describe_image
 from agentc.runtime.software.installation import REQUIREMENTS
 from agentc.runtime.software.job_software import SoftwareError, python_command
 from agentc.runtime.software.lock_text import LockText, normalised, read_lock_text
-from agentc.runtime.software.variables import variables_for_engine, variables_for_pip
+from agentc.runtime.software.variables import variables_for_builds, variables_for_engine
 from agentc.runtime.store.digests import sha256_of
 from agentc.software.inventory import Installed
 
@@ -76,7 +76,12 @@ def _ask_interpreter(one: Installed) -> str | None:
     ]
     try:
         done = subprocess.run(
-            argv, env=variables_for_pip({}), capture_output=True, text=True, check=False, timeout=60
+            argv,
+            env=variables_for_builds({}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired, SoftwareError) as error:
         return f"its interpreter cannot be started: {error}"
@@ -158,7 +163,7 @@ def _failed_imports(one: Installed, installed: Iterable[Distribution], lock: Loc
         done = subprocess.run(
             [*python_command(one.path, one.record), "-c", _IMPORT],
             input=json.dumps(sorted(modules)),
-            env={**variables_for_pip({}), "HF_HUB_OFFLINE": "1"},
+            env={**variables_for_builds({}), "HF_HUB_OFFLINE": "1"},
             capture_output=True,
             text=True,
             check=False,

@@ -1,4 +1,4 @@
-"""Builds one software stack from its lock: an interpreter, a venv, pip, `complete.json`.
+"""Builds one software stack from its lock: an interpreter, a venv, uv, `complete.json`.
 
 `job_software.py` decides when; `lock_text.py` reads the lock, `interpreter.py` finds the Python and
 lists what came of it.
@@ -7,11 +7,9 @@ lists what came of it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,9 +21,11 @@ from agentc.program.job import write_json
 from agentc.runtime.machine.process import MARK_VARIABLE, Watchdog, end_marked
 from agentc.runtime.software.installer import (
     Installer,
-    choose_uv,
+    choose_installer,
     explain_failure,
+    refused_build,
     with_local_version,
+    without_local_version,
 )
 from agentc.runtime.software.interpreter import (
     Interpreter,
@@ -41,18 +41,17 @@ from agentc.runtime.software.lock_text import (
     LockText,
     LockTextError,
     enumerate_names,
-    meets,
     name_of,
+    normalised,
     read_lock_text,
     requirements,
 )
-from agentc.runtime.software.variables import variables_for_engine, variables_for_pip
+from agentc.runtime.software.variables import variables_for_builds, variables_for_engine
 
 REQUIREMENTS = "requirements.txt"
 Report = Callable[[str], None]
 _TOLD = ("Collecting ", "Processing ", "Downloading ", "Building ", "Installing ", "Resolved ",
          "Prepared ", "Installed ")  # fmt: skip
-_CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d+)\.(\d+)")
 _ROUNDS = 8
 
 
@@ -131,33 +130,20 @@ def _install(
     """What `complete.json` says of it: whether nothing is missing, versions, the interpreter."""
     pins = lock.pins()
     python = str(directory / "bin" / "python")
-    uv = choose_uv(python, lock) if pins else None
-    # A virtual environment without pip of its own is made 3 s faster; this interpreter's pip can
-    # install into it, when it is one that knows how and that still runs on that Python.
-    borrowed = uv is not None or _own_pip_serves(interpreter)
+    installer = choose_installer(python, lock) if pins else None
     report(
         f"creating a virtual environment of Python {interpreter.release} for {len(pins)} packages"
     )
-    options = ["--without-pip"] if borrowed else []
-    _call([interpreter.path, "-m", "venv", *options, str(directory)], directory, report)
-    pip = [sys.executable, "-m", "pip", "--python", python] if borrowed else [python, "-m", "pip"]
+    _call([interpreter.path, "-m", "venv", "--without-pip", str(directory)], directory, report)
     complete = True
-    if pins:
+    if installer is not None:
         (directory / REQUIREMENTS).write_text(lock_text, encoding="utf-8")
-        if not borrowed:
-            # Before 3.12 a new one also brings a setuptools that no lock has pinned.
-            _call([*pip, "uninstall", "--yes", "--quiet", "setuptools"], directory, report)
-        installer = Installer("pip", (*pip, "install", "--no-input", "--progress-bar", "off"))
-        if uv is not None:
-            installer = uv._replace(otherwise=installer)
         for step in lock.steps:
             words = [] if step.build_isolation else ["--no-build-isolation"]
-            words += ["--ignore-requires-python"] if step.ignore_requires_python else []
             for hashed, text in parts_of(step.text, lock):
                 more = ["--require-hashes"] if hashed else []
                 _install_with(installer, [*words, *more], text, directory, report, step.variables)
-        if uv is not None:
-            _refuse_other_pythons(python, interpreter, directory)
+        _refuse_other_pythons(python, interpreter, lock, directory)
         if lock.if_asked or not lock.partial:
             complete = _add_lacking(python, installer, lock, directory, report)
     return {
@@ -176,27 +162,29 @@ def _install_with(
     report: Report,
     variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Install the requirements in `text`. Where uv asks for the hash of a version with a local
-    part, it is named to uv; where uv takes no file even so, pip decides. Either downloads all
-    before it installs any, so that nothing of them is there by then."""
+    """Install the requirements in `text`. Where uv takes a build with a local part in its version
+    (`2.13.0+cpu`), the pin is written so that uv finds its hash, and where the lock does not name
+    that build, so that uv leaves it out. All is downloaded before anything is installed, so that a
+    second call finds nothing of the first."""
     file = directory / "requirements.part.txt"
     argv = [*installer.install, "--no-deps", *words, "-r", str(file)]
     given = {**installer.variables, **(variables or {})}
     exact: str | None = text
+    refused: list[str] = []
+    failed: list[str] | None = None
     while exact is not None:
         file.write_text(exact, encoding="utf-8")
         failed = _try(argv, directory, report, given)
         if failed is None:
-            break
-        exact, before = with_local_version(exact, failed), exact
-        if exact is None and (before == text or installer.otherwise is None):
-            raise SoftwareError(explain_failure(failed, directory))
-    else:
-        assert installer.otherwise is not None
-        report("uv takes none of these files: pip is asked")
-        _install_with(installer.otherwise, words, text, directory, report, variables)
-        return
-    file.unlink()
+            file.unlink()
+            return
+        build = refused_build(failed)
+        refused = refused if build is None else failed
+        exact = with_local_version(exact, failed) or (
+            None if build is None else without_local_version(exact, build)
+        )
+    # A build that the lock does not name is the reason where there is no other file either.
+    raise SoftwareError(explain_failure(refused or failed or [], directory))
 
 
 def _provide_container(directory: Path, lock: LockText, report: Report) -> dict[str, Any]:
@@ -216,23 +204,6 @@ def _provide_container(directory: Path, lock: LockText, report: Report) -> dict[
         }
     except ContainerError as error:
         raise SoftwareError(str(error)) from None
-
-
-def _own_pip_serves(interpreter: Interpreter) -> bool:
-    """Whether this interpreter has a pip that takes `--python` (22.3 or newer), and that runs on
-    that interpreter, which it is started with."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        found = metadata("pip")
-    except PackageNotFoundError:
-        return False
-    numbers = re.findall(r"\d+", str(found["Version"]))[:2]
-    if tuple(map(int, numbers)) < (22, 3):
-        return False
-    clauses = _CLAUSE.findall(str(found["Requires-Python"] or ""))
-    demand = ",".join("{}{}.{}".format(*clause) for clause in clauses)
-    return not demand or meets(demand, interpreter.version)
 
 
 def _add_lacking(
@@ -267,9 +238,20 @@ def _find_lacking(python: str, lock: LockText) -> dict[str, str]:
     return {name: text for name, text in found.items() if name not in lock.without}
 
 
-def _refuse_other_pythons(python: str, interpreter: Interpreter, directory: Path) -> None:
-    """uv heeds only the least Python that a package takes; pip refuses one that is too new."""
+def _refuse_other_pythons(
+    python: str, interpreter: Interpreter, lock: LockText, directory: Path
+) -> None:
+    """uv heeds only the least Python that a package takes: one that is too new is refused here,
+    but for the packages of steps with `--ignore-requires-python`."""
+    overruled = {
+        name_of(line)
+        for step in lock.steps
+        if step.ignore_requires_python
+        for line in requirements(step.text)
+    }
     for name, demand in packages_refusing_python(list_installed(python)):
+        if normalised(name) in overruled:
+            continue
         problem = (
             f"package {name} requires a different python: {interpreter.release} not in '{demand}'"
         )
@@ -316,7 +298,7 @@ def _try(
 ) -> list[str] | None:
     """None when it succeeds, else the lines that it wrote."""
     me = os.getpid()
-    choose = variables_for_engine if engine else variables_for_pip
+    choose = variables_for_engine if engine else variables_for_builds
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

@@ -1,18 +1,18 @@
-"""The program that installs into a stack, and what to say when it fails.
+"""How uv is started to install the pins of a lock, and what to say when it fails.
 
-It is uv where there is one that gives the same result as pip: exact pins without dependencies,
-every file by its hash, the indexes of pip's own settings, files that are copied and compiled. What
-uv cannot be told is left to pip.
+Exact pins without dependencies, every file by its hash, the indexes, proxies and certificates of
+pip's configuration (`pip_settings.py`), files that are copied and compiled.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from agentc.runtime.software.interpreter import packaging_modules
 from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.software.lock_text import LockText, normalised
-from agentc.runtime.software.variables import variables_for_pip
+from agentc.runtime.software.pip_settings import pip_settings, uv_options
+from agentc.runtime.software.variables import variables_for_builds
 
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _EXACT = re.compile(r"==\s*([^\s;]+)")
@@ -56,124 +57,91 @@ def _read(file: str) -> list[Any] | None:
         return None  # packaging's InvalidRequirement is a ValueError
 
 
-INSTALLER_VARIABLE = "AGENTC_INSTALLER"
-"""`pip` leaves uv out."""
 _OLDEST_UV = (0, 5)
-_NO_MATTER = frozenset(
-    ("disable-pip-version-check", "no-input", "progress-bar", "quiet", "verbose", "no-color",
-     "no-warn-script-location", "config-file", "cache-dir", "root-user-action",
-     "break-system-packages")
-)  # fmt: skip
-_PER_ADDRESS = {
-    "index-url": "--default-index",
-    "extra-index-url": "--index",
-    "find-links": "--find-links",
-    "trusted-host": "--allow-insecure-host",
-}
-_AS_VARIABLE = {
-    "cert": "SSL_CERT_FILE",
-    "retries": "UV_HTTP_RETRIES",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "default-timeout": "UV_HTTP_TIMEOUT",
-}
 _NO_HASH = re.compile(r"no hashes were provided or computed for: ([\w.-]+)==([^+\s]+)(\+[\w.]+)")
-_SETTING = re.compile(r"^([\w-]+|:env:)\.([\w-]+)=(.*)$")
+_MISMATCH = re.compile(r"[Hh]ash mismatch for `([\w.-]+)==([^+`]+)(\+[\w.]+)`")
 
 
 class Installer(NamedTuple):
-    """`install` are the words that an installation begins with, `variables` what it is given;
-    `otherwise` is asked where it takes no file that a lock allows."""
+    """`install` are the words that an installation begins with, `variables` what it is given."""
 
-    name: str
     install: tuple[str, ...]
     variables: Mapping[str, str] = {}
-    otherwise: Installer | None = None
 
 
-def choose_uv(python: str, lock: LockText) -> Installer | None:
-    """uv, told to install for this interpreter; None where there is none, or where
-    the lock or pip's settings ask for what only pip does."""
-    program = None if os.environ.get(INSTALLER_VARIABLE) == "pip" else find_uv()
-    if program is None or any(step.ignore_requires_python for step in lock.steps):
-        return None
-    settings = settings_of_pip()
-    if settings is None or not _is_new_enough(program):
-        return None
+def choose_installer(python: str, lock: LockText) -> Installer:
+    """uv, started so that it installs for this interpreter with the settings of pip's
+    configuration. Raises SoftwareError where uv is missing or too old, or a setting of pip's has no
+    counterpart."""
+    program = find_uv()
+    if program is None:
+        raise SoftwareError(
+            "software is installed by uv, which is neither beside this Python "
+            f"({sys.executable}) nor on PATH\nhelp: {sys.executable} -m pip install uv"
+        )
+    version = _version_of(program)
+    if version < _OLDEST_UV:
+        raise SoftwareError(
+            f"{program} is not a uv of version {_shown(_OLDEST_UV)} or newer\nhelp: "
+            f"{sys.executable} -m pip install --upgrade uv"
+        )
+    environ = variables_for_builds({})
+    settings = pip_settings(environ)
     constraints = settings.pop("constraint", "").split()
-    told = _words_for_uv(settings)
-    if told is None or not all_fulfilled(constraints, {**lock.pins(), **lock.if_asked}):
-        return None
-    words, variables = told
-    install = [program, "pip", "install", "--python", python, "--no-config", "--no-progress"]
+    if not all_fulfilled(constraints, {**lock.pins(), **lock.if_asked}):
+        raise SoftwareError(
+            f"pip's constraints ({' '.join(constraints)}) allow not every pin of the lock, or "
+            "cannot be read\nhelp: unset PIP_CONSTRAINT for agentc, or give it a file that allows "
+            "them"
+        )
+    words, variables = uv_options(settings, environ)
+    install = [program, "pip", "install", "--python", python, "--no-progress"]
     # As pip does it: the best of all indexes (hashes say which file), copies, compiled.
     install += ["--index-strategy", "unsafe-best-match", "--link-mode", "copy"]
     install += ["--compile-bytecode", *words]
     for file in constraints:
         install += ["--build-constraints", file]  # of the pins, they would ask for hashes
-    return Installer("uv", tuple(install), variables)
+    # The machine's certificates too, as pip trusts them: a site's own are among them.
+    trust = "UV_SYSTEM_CERTS" if version >= _SYSTEM_CERTS else "UV_NATIVE_TLS"
+    if _has_certificates():
+        variables = {trust: "1", **variables}
+    return Installer(tuple(install), variables)
 
 
 def find_uv() -> str | None:
-    """uv beside this interpreter or on PATH."""
-    beside = Path(sys.executable).with_name("uv")
-    return str(beside) if os.access(str(beside), os.X_OK) else shutil.which("uv")
+    """uv beside this interpreter, where pip puts programs for it, or on PATH."""
+    for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts")), _USER_SCRIPTS):
+        if os.access(str(folder / "uv"), os.X_OK):
+            return str(folder / "uv")
+    return shutil.which("uv")
 
 
-def _is_new_enough(program: str) -> bool:
+_USER_SCRIPTS = Path(sysconfig.get_path("scripts", "posix_user"))
+_SYSTEM_CERTS = (0, 11)
+
+
+def _version_of(program: str) -> tuple[int, ...]:
     try:
         done = subprocess.run(
             [program, "--version"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=variables_for_pip({}),
+            env=variables_for_builds({}),
             check=False,
         )
     except OSError:
-        return False
+        return ()
     numbers = re.findall(rb"\d+", done.stdout)[:2]
-    return done.returncode == 0 and tuple(map(int, numbers)) >= _OLDEST_UV
+    return tuple(map(int, numbers)) if done.stdout.startswith(b"uv ") else ()
 
 
-def settings_of_pip() -> dict[str, str] | None:
-    """pip's configuration and its variables, as pip reads them: uv reads neither. None where this
-    interpreter has no pip to ask."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=variables_for_pip({}),
-        check=False,
-    )
-    if done.returncode != 0:
-        return None
-    sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
-    for line in done.stdout.decode("utf-8", "replace").splitlines():
-        match = _SETTING.match(line)
-        if match is None:
-            return None
-        if match.group(1) in sections:
-            sections[match.group(1)][match.group(2)] = str(ast.literal_eval(match.group(3)))
-    # As pip has it: a variable before what is said for `install`, that before what is for all.
-    return {**sections["global"], **sections["install"], **sections[":env:"]}
+def _shown(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
-def _words_for_uv(settings: Mapping[str, str]) -> tuple[list[str], dict[str, str]] | None:
-    """The same for uv: words and variables; None for a setting that it does not have."""
-    words: list[str] = []
-    variables = {}
-    for name, value in settings.items():
-        if name in _PER_ADDRESS:
-            for address in value.split():
-                words += [_PER_ADDRESS[name], address]
-        elif name == "no-index":
-            words += ["--no-index"] if value.lower() in ("1", "true", "yes", "on") else []
-        elif name == "cert" and os.environ.get("SSL_CERT_FILE", value) != value:
-            return None  # build scripts would see pip's in the place of the shell's
-        elif name in _AS_VARIABLE:
-            variables[_AS_VARIABLE[name]] = value
-        elif name not in _NO_MATTER:
-            return None
-    return words, variables
+def _has_certificates() -> bool:
+    places = ssl.get_default_verify_paths()
+    return bool(places.cafile or (places.capath and any(Path(places.capath).iterdir())))
 
 
 def with_local_version(requirements: str, failed: Iterable[str]) -> str | None:
@@ -192,6 +160,21 @@ def with_local_version(requirements: str, failed: Iterable[str]) -> str | None:
     return None
 
 
+def refused_build(failed: Iterable[str]) -> tuple[str, str, str] | None:
+    """Name, version and local part of a build whose hash the lock does not name."""
+    found = (_MISMATCH.search(line) for line in failed)
+    return next(((m[1], m[2], m[3]) for m in found if m is not None), None)
+
+
+def without_local_version(requirements: str, build: tuple[str, str, str]) -> str | None:
+    """The requirements so that uv leaves this build out; None where they are so already. In uv
+    `===` is the version without a local part alone."""
+    name, version, local = build
+    pin = rf"^({_any_spelling(name)})==({re.escape(version)}){re.escape(local)}(?![\w.+])"
+    strict = re.sub(pin, r"\1===\2", requirements, flags=re.MULTILINE | re.IGNORECASE)
+    return None if strict == requirements else strict
+
+
 def _any_spelling(name: str) -> str:
     """Any spelling of a distribution's name (PEP 503)."""
     return "[-_.]+".join(map(re.escape, re.split(r"[-_.]+", name)))
@@ -206,7 +189,7 @@ _OFFLINE = (
     "read timed out", "no address associated with hostname", "dns error", "error sending request",
     "network connectivity is disabled", "tcp connect error",
 )  # fmt: skip
-_NO_VENV = ("ensurepip is not available", "no module named ensurepip", "no module named venv")
+_NO_VENV = "no module named venv"
 _COMPILER = ("command 'gcc' failed", "command 'cc' failed", "command 'g++' failed",
              "no such file or directory: 'gcc'", "python.h: no such file", "unable to find a comp",
              "no such file or directory: 'g++'", "no such file or directory: 'cc'")  # fmt: skip
@@ -234,9 +217,9 @@ def _cause(text: str, directory: Path) -> list[str]:
             " (`agentc software sync SPEC` on a cluster's login node), or name a mirror:"
             " export PIP_INDEX_URL=https://... (PIP_FIND_LINKS=/folder for downloaded wheels)",
         ]
-    if _any(_NO_VENV, low):
+    if _NO_VENV in low:
         return [
-            "this Python cannot make software: its module ensurepip is missing",
+            "this Python cannot make virtual environments: its module venv is missing",
             "help: on Debian and Ubuntu `apt install python3-venv` (pythonX.Y-venv for another"
             " version)",
         ]
@@ -248,21 +231,8 @@ def _cause(text: str, directory: Path) -> list[str]:
             "help: the lock may demand another interpreter (`# agentc: python 3.10`) or take the"
             " package all the same (`# agentc: then --ignore-requires-python` before its line)",
         ]
-    match = re.search(r"no matching distribution found for (\S+)", text, re.IGNORECASE)
-    if match:
-        if "(from versions: none)" in low:
-            return [
-                f"the package index has no version of {match.group(1)} for this Python and "
-                "platform, or it"
-                " cannot be reached",
-                "help: is PIP_INDEX_URL right, and is there a network?",
-            ]
-        return [
-            f"the package index has no {match.group(1)} for this Python and platform",
-            "help: choose a version that it has, or an interpreter that the package was built for",
-        ]
     match = re.search(r"(?:there is no version of|no versions of) ([^\s,]+)", text) or re.search(
-        r"because (\S+) has no wheels with a matching", text, re.IGNORECASE
+        r"because (\S+) (?:has no wheels with a matching|was not found in)", text, re.IGNORECASE
     )
     if match:
         return [

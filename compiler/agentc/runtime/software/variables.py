@@ -1,9 +1,9 @@
 """The environment variables that jobs and builds of software see, and those of the caches.
 
 Jobs inherit a short list, those of the site's network, and those that AGENTC_JOB_VARIABLES names;
-builds (pip, and setup.py of packages, which is third-party code) what builds need. No variable that
-holds a secret reaches either. Snakemake's own caches lie in the run's scratch folder; jobs get back
-what the user's shell had (`restore`).
+builds (uv, and build scripts of packages, which are third-party code) what builds need. No variable
+that holds a secret reaches either, but for an index's password. Snakemake's own caches lie in the
+run's scratch folder; jobs get back what the user's shell had (`restore`).
 """
 
 from __future__ import annotations
@@ -181,17 +181,25 @@ _INHERITED = frozenset((
     "RUSTFLAGS", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME", "CARGO_BUILD_JOBS",
     "JAVA_HOME", "GOPATH", "GOROOT", "OPENBLAS", "MKLROOT", "CONDA_PREFIX",
 ))  # fmt: skip
+_OF_UV = frozenset((
+    "UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",
+    "UV_NO_INDEX", "UV_OFFLINE", "UV_INSECURE_HOST", "UV_KEYRING_PROVIDER", "UV_CONFIG_FILE",
+    "UV_CACHE_DIR", "UV_NO_CACHE", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_SYSTEM_CERTS",
+    "UV_CONCURRENT_BUILDS", "UV_CONCURRENT_DOWNLOADS", "UV_CONCURRENT_INSTALLS",
+))  # fmt: skip
+"""Where uv finds files, and how fast; none that changes what it installs, or into which place."""
 _PREFIXES = ("LC_", "PIP_", "CUDA", "NVIDIA_", "ROCM_", "HIP_", "CMAKE_", "CCACHE_", "SKBUILD_",
              "SETUPTOOLS_SCM_PRETEND_", "SLURM_")  # fmt: skip
+_LOGIN = re.compile(r"UV_INDEX_[A-Z0-9_]+_(USERNAME|PASSWORD)")
 _OF_ENGINES = ("APPTAINER", "SINGULARITY", "DOCKER_")
 _OF_THE_USER = frozenset(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER",
                           "PIP_REQUIRE_VIRTUALENV"))  # fmt: skip
-"""They would let pip see or write to other places."""
+"""They would let pip, in a build script, see or write to other places."""
 
 
-def variables_for_pip(extra: Mapping[str, str]) -> dict[str, str]:
-    """What builds need of this process's variables, with `extra`. An index of one's own keeps its
-    settings (`PIP_*`), and a password in its address with them: pip could not reach it else."""
+def variables_for_builds(extra: Mapping[str, str]) -> dict[str, str]:
+    """What builds need of this process's variables, with `extra`. An index keeps its settings
+    (`PIP_*`, `UV_*`), and its password with them: uv could not reach it else."""
     found = {name: value for name, value in os.environ.items() if _is_for_builds(name)}
     found.update(PYTHONNOUSERSITE="1", PIP_DISABLE_PIP_VERSION_CHECK="1", **extra)
     return found
@@ -215,13 +223,15 @@ def variables_for_engine(extra: Mapping[str, str]) -> dict[str, str]:
     """The same for the container engine that pulls an image, with its settings and log-ins: it
     runs no code of a package."""
     own = {name: value for name, value in os.environ.items() if name.startswith(_OF_ENGINES)}
-    return {**variables_for_pip(extra), **own}
+    return {**variables_for_builds(extra), **own}
 
 
 def _is_for_builds(name: str) -> bool:
     if name in _OF_THE_USER or name in declared_secrets():
         return False
-    return name in _INHERITED or (name.startswith(_PREFIXES) and not is_secret_name(name))
+    if name in _INHERITED or name in _OF_UV or _LOGIN.fullmatch(name):
+        return True
+    return name.startswith(_PREFIXES) and not is_secret_name(name)
 
 
 VARIABLE = "AGENTC_SCRATCH"
