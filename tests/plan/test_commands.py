@@ -384,4 +384,5 @@ def test_spec_and_stage_in_either_order(
     assert run(verb, spec, "sft", *store) == 0
     assert capsys.readouterr().out == told
     assert run(verb, spec, *store) == (0 if verb == "explain" else 2), "explain: the spec"
-    assert "STAGE" in capsys.readouterr().err or verb == "why"
+    shown = capsys.readouterr()
+    assert "STAGE" in (shown.out if verb == "explain" else shown.err) or verb == "why"

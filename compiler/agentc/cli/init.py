@@ -60,6 +60,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="list the templates that specs can `use:`, or show one with its parameters, such as "
         "eto/rounds, or a file as ./mine.yaml",
     )
+    parser.add_argument(
+        "--profile",
+        metavar="NAME|DIR",
+        help="write a Snakemake profile for SLURM, with the partitions and accounts of this "
+        "cluster; NAME: in ~/.config/snakemake",
+    )
     parser.add_argument("--name", help="name of the experiment; default: that of the file")
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="default: NAME.yaml in this folder"
@@ -70,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """0 with the spec written, 1 where a template or a configuration is broken, 2 when the file is
     there already, 5 when there is no such spec or template."""
     modes = {"--from": arguments.origin, "--from-archer": arguments.from_archer}
-    modes["--templates"] = arguments.templates
+    modes |= {"--templates": arguments.templates, "--profile": arguments.profile}
     typed = [name for name, value in modes.items() if value is not None]
     if len(typed) > 1:
         arguments.parser.error(f"{' and '.join(typed)} exclude each other")
@@ -82,6 +88,12 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.file is not None:
             arguments.parser.error("--templates writes no FILE")
         return show_template(arguments.templates) if arguments.templates else list_templates()
+    if arguments.profile is not None:
+        from agentc.cli.slurm_profile import write_profile
+
+        if arguments.file is not None:
+            arguments.parser.error("--profile names its folder itself: it takes no FILE")
+        return write_profile(arguments.profile)
     if arguments.from_archer is not None:
         from agentc.cli.from_archer import write_from_archer
 

@@ -118,12 +118,12 @@ def require_executor(profile: Profile) -> None:
 def _places(name: str, environ: Mapping[str, str]) -> Iterator[tuple[Path, bool]]:
     yield Path(name), False
     if "/" not in name:
-        for folder in _config_folders(environ):
+        for folder in profile_folders(environ):
             yield folder / name, False
         yield resources.profile(name), True
 
 
-def _config_folders(environ: Mapping[str, str]) -> list[Path]:
+def profile_folders(environ: Mapping[str, str]) -> list[Path]:
     """Where Snakemake looks for profiles by name: the user's folder, then the site's."""
     home = Path(environ.get("HOME") or Path.home())
     users = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -133,7 +133,7 @@ def _config_folders(environ: Mapping[str, str]) -> list[Path]:
 
 def _names(environ: Mapping[str, str]) -> set[str]:
     names = set()
-    for folder in [*_config_folders(environ), resources.profile("local").parent]:
+    for folder in [*profile_folders(environ), resources.profile("local").parent]:
         if folder.is_dir():
             names |= {path.name for path in folder.iterdir() if _profile_file(path) is not None}
     return names
