@@ -176,8 +176,8 @@ def test_verdicts_fit_the_terminal(width: int) -> None:
 @pytest.mark.parametrize(("columns", "lines"), [(None, 1), (80, 3), (130, 2)])
 def test_an_estimate_is_wrapped_between_words(columns: int | None, lines: int) -> None:
     text = (
-        "estimate: about 2.2 h with -j 2 (34 min to 10 h), 2.6 GPU-hours, 24M tokens, 94 GB of "
-        "disk; this machine is busy: a run gets about 0.12 of 2 cores now (66 min alone)"
+        "estimate: about 2.2 h on an idle machine with 4 x a100; about 3.6 h at the current load; "
+        "34 min to 10 h with -j 2, 2.6 GPU-hours, 24M tokens, 94 GB of disk"
     )
     found = wrapped(text, columns)
     assert len(found) == lines

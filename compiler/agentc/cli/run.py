@@ -81,8 +81,8 @@ def execute(arguments: argparse.Namespace) -> int:
             run.show(cost)
             run.require_budget(cost)
             return EXIT_DONE
-        checked = run.check()
         cost = run.estimate()
+        checked = run.check(cost)
         run.require_budget(cost)
         return run.execute(checked, cost)
     except RefusedSpecError as error:

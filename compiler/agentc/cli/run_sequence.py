@@ -121,8 +121,8 @@ class ExperimentRun:
         assert self.compiled.plan is not None
         return self.compiled.plan
 
-    def check(self) -> Checked:
-        """Look for what would end the run, before anything is measured, built or downloaded.
+    def check(self, cost: Cost) -> Checked:
+        """Look for what would end the run, before anything is built or downloaded.
         Raises RefusedSpecError, ProfileError."""
         sink = Sink()
         declared = () if self.compiled.module is None else self.compiled.module.track
@@ -140,7 +140,7 @@ class ExperimentRun:
         except DevicesError as error:
             raise RefusedSpecError(str(error), EXIT_USAGE) from None
         if self.work.missing and not self.arguments.force:
-            self._preflight()
+            self._preflight(cost)
         return Checked(trackers=trackers, devices=devices)
 
     def estimate(self) -> Cost:
@@ -270,13 +270,12 @@ class ExperimentRun:
         queued = self.profile is not None and self.profile.queued
         return count_devices(self._settled(), os.environ, queued=queued)[0]
 
-    def _preflight(self) -> None:
+    def _preflight(self, cost: Cost) -> None:
         """The offline half of preflight. Raises RefusedSpecError where it has a problem, which is
         printed."""
         from agentc.preflight.every_check import every_check
         from agentc.preflight.finding import problems_text
 
-        cost = self.estimate()
         requests = None if self.profile is None else read_requests(self.profile)
         findings = every_check(
             self.work, self.compiled, self.table, requests, cost, online=False, reach=True

@@ -163,7 +163,7 @@ class _Scene:
         given = self._with(params, until=until, dry_run=False)
         with redirect_stdout(io.StringIO()):  # the trial itself prints how far its rounds are
             run = ExperimentRun.prepare(given)
-        run.check()
+        run.check(run.estimate())
 
     def run(self, params: Mapping[str, Json], until: str) -> int:
         """Run what a stage needs."""
