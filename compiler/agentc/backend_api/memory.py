@@ -20,10 +20,11 @@ ALWAYS: frozenset[Moment] = TRAINING | {"reference"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """The shape of a Llama-type model (Llama, Mistral, Qwen2), by the facts of its config.json.
+    """The shape of a Llama-type model (Llama, Mistral, Qwen2, Qwen3), by its config.json.
 
     `head_size` is the width of an attention head; `biased`: the projections to queries, keys and
-    values have a bias, as Qwen2's have; `context` is the longest sequence; `vision` are the
+    values have a bias, as Qwen2's have; `head_norms`: the heads of queries and keys are normalised,
+    as Qwen3's are; `context` is the longest sequence; `vision` are the
     weights of the part that sees, beside the text's.
     """
 
@@ -38,6 +39,7 @@ class Architecture:
     context: int
     biased: bool = False
     vision: int = 0
+    head_norms: bool = False
 
     @property
     def queries(self) -> int:
@@ -56,10 +58,11 @@ class Architecture:
 
     @property
     def block(self) -> int:
-        """Weights of a layer: attention, gated MLP, two norms."""
+        """Weights of a layer: attention, gated MLP, norms."""
         attention = 2 * self.hidden * (self.queries + self.keys)
-        biases = self.queries + 2 * self.keys if self.biased else 0
-        return attention + biases + 3 * self.hidden * self.intermediate + 2 * self.hidden
+        small = self.queries + 2 * self.keys if self.biased else 0
+        small += 2 * self.head_size if self.head_norms else 0
+        return attention + small + 3 * self.hidden * self.intermediate + 2 * self.hidden
 
     @property
     def parameters(self) -> int:

@@ -33,6 +33,7 @@ def _shape(
     biased: bool = False,
     head_size: int | None = None,
     vision: int = 0,
+    head_norms: bool = False,
 ) -> Architecture:
     return Architecture(
         hidden=hidden,
@@ -46,7 +47,18 @@ def _shape(
         context=context,
         biased=biased,
         vision=vision,
+        head_norms=head_norms,
     )
+
+
+def _qwen3(
+    hidden: int, layers: int, heads: int, intermediate: int, context: int = 40960
+) -> Architecture:
+    """One of the Qwen3 models below 8 billion weights."""
+    return _shape(
+        hidden, layers, heads, 8, intermediate, 151936, context,
+        tied=True, head_size=128, head_norms=True,
+    )  # fmt: skip
 
 
 PUBLISHED_SHAPES: dict[str, Architecture] = {
@@ -72,6 +84,11 @@ PUBLISHED_SHAPES: dict[str, Architecture] = {
     "qwen2.5-14b": _shape(5120, 48, 40, 8, 13824, 152064, 32768, biased=True),
     "qwen2.5-32b": _shape(5120, 64, 40, 8, 27648, 152064, 32768, biased=True),
     "qwen2.5-72b": _shape(8192, 80, 64, 8, 29568, 152064, 32768, biased=True),
+    "qwen3-0.6b": _qwen3(1024, 28, 16, 3072),
+    "qwen3-1.7b": _qwen3(2048, 28, 16, 6144),
+    "qwen3-4b": _qwen3(2560, 36, 32, 9728),
+    "qwen3-4b-instruct-2507": _qwen3(2560, 36, 32, 9728, 262144),
+    "qwen3-4b-thinking-2507": _qwen3(2560, 36, 32, 9728, 262144),
     "qwen2-vl-2b": _shape(
         1536, 28, 12, 2, 8960, 151936, 32768, tied=True, biased=True, vision=665_271_296
     ),

@@ -104,7 +104,10 @@ def _repositories(lineage: Lineage, kind: str) -> list[str]:
             str(repo)
             for stored in lineage.objects
             if stored.manifest["kind"] == kind
-            if (repo := _settings(stored.manifest).get("repo"))
+            if (
+                repo := _settings(stored.manifest).get("repo")
+                or _source(stored.manifest).get("repo")
+            )
         )
     )
 
@@ -162,6 +165,7 @@ def _origin_lines(facts: CardFacts) -> Iterator[str]:
             if pairs:
                 words = ", ".join(f"`{key}: {_short(value)}`" for key, value in pairs.items())
                 yield f"  - {title}: {words}"
+        yield from _quantisation_lines(manifest)
     for name in facts.lineage.missing:
         yield f"- {name} is not in the store any more"
     versions = (facts.lineage.objects[0].manifest.get("facts") or {}).get("versions") or {}
@@ -192,6 +196,25 @@ def _paper(paper: Mapping[str, Any]) -> str:
 def _settings(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = (manifest.get("identity") or {}).get("settings") or {}
     return found
+
+
+def _source(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where a converted model is from."""
+    found: Mapping[str, Any] = (manifest.get("facts") or {}).get("source") or {}
+    return found
+
+
+def _quantisation_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What a model that was quantised before it was converted has lost, and its file."""
+    facts = manifest.get("facts") or {}
+    if "quantisation" in facts:
+        place = ", ".join(f"`{key}: {_short(value)}`" for key, value in _source(manifest).items())
+        yield (
+            f"  - weights: dequantised from {facts['quantisation']} (GGUF), not the original ones; "
+            f"{place}, SHA-256 `{facts['gguf_sha256']}`"
+        )
+        if facts.get("licence"):
+            yield f"  - licence of the file: {facts['licence']}"
 
 
 def _short(value: object) -> str:

@@ -13,6 +13,7 @@ from transformers import (
     Qwen2Config,
     Qwen2VLConfig,
     Qwen2VLForConditionalGeneration,
+    Qwen3Config,
 )
 
 from agentc.backend_api import Architecture
@@ -42,6 +43,7 @@ def counted(name: str, shape: Architecture) -> tuple[int, Any]:
             seeing = Qwen2VLForConditionalGeneration(seen)
         return sum(parameter.numel() for parameter in seeing.parameters()), seeing
     of = Qwen2Config if shape.biased else MistralConfig if "mistral" in name else LlamaConfig
+    of = Qwen3Config if shape.head_norms else of
     if not shape.biased:
         settings["head_dim"] = shape.head_size
     with torch.device("meta"):
