@@ -106,7 +106,12 @@ def test_a_setting_says_who_reads_it_and_why_others_do_not() -> None:
 
 def test_words_of_other_tools_lead_to_ours() -> None:
     assert [word for word in SYNONYMS if not explained(word)] == []
-    assert explained("learning_rate").startswith("`learning_rate` is called `lr` here.")
+    assert explained("learning_rate").startswith("`learning_rate` is called `lr` here")
+    assert "sft.lora.rank" in explained("lora_r")
+    assert "kind: rank" not in explained("lora_r")
+    for method, word in (("rft", "min_reward"), ("grpo", "online_rl"), ("lora", "rank: 16")):
+        assert word in explained(method)
+    assert "`beta: {per_round: [0.1, 0.5]}`" in explained("dpo.beta")
     assert "sft.lr" in explained("learning_rate")
 
 

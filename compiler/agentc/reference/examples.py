@@ -63,8 +63,9 @@ def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
     )
     for beside in _companions(kind, path):
         for backend in backends:
+            written = [plain[path]] if setting.declared.required and path in plain else []
             own = backend.algorithms if path == ALGORITHM else ()
-            for value in own or _other_values(setting.declared):
+            for value in own or (*written, *_other_values(setting.declared)):
                 added = _nested(path, value)
                 if _is_read(backend, kind, _merged(_merged(plain, beside), added), path):
                     stage = {key: plain[key] for key in plain if key == "kind"}
@@ -72,6 +73,20 @@ def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
                         stage |= _chosen_by(backend)
                     return in_block_style(kind.name, {**stage, **_merged(beside, added)})
     return None
+
+
+def values_for_rounds(kind: Kind, path: str, field: Field) -> list[Json]:
+    """Two numbers for a setting: that of the kind's example, or the default, and another one."""
+    kinds = field.schema.get("type")
+    types = kinds if isinstance(kinds, list) else [kinds]
+    if not {"number", "integer"} & {str(name) for name in types} or field.fields:
+        return []
+    plain = _number(yaml.safe_load(kind.example or "{}").get(path))
+    first = plain if isinstance(plain, int | float) else field.default
+    others = [value for value in _other_values(field) if value != first]
+    if isinstance(first, bool) or not isinstance(first, int | float):
+        return others[:2]
+    return [first, first * 5] if _within(field.schema, first * 5) else [first, *others[:1]]
 
 
 def option_example(backend: StageBackend, path: str) -> str | None:

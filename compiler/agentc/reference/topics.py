@@ -5,9 +5,7 @@ tool's word for one.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from agentc.backend_api import (
     Backend,
@@ -18,6 +16,7 @@ from agentc.backend_api import (
 )
 from agentc.backend_api.honoured import honoured_fields
 from agentc.backend_api.view import find_setting, unused_paths
+from agentc.diagnostics.other_methods import advice_for_kind
 from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS, Kind, kind_named
 from agentc.kinds.artifacts import ARTIFACT_TYPES, ArtifactType
@@ -29,45 +28,34 @@ from agentc.reference.examples import (
     example_of,
     example_with,
     option_example,
-    short_name,
+    values_for_rounds,
 )
-from agentc.reference.pages import type_text
+from agentc.reference.setting_names import (
+    FAMILIES,
+    SECTION_FIELDS,
+    SINGLE_SECTIONS,
+    Topic,
+    backends_called,
+    in_short,
+    inputs_called,
+    paths_of,
+    setting_tables,
+    settings_called,
+    settings_with_value,
+)
 from agentc.reference.terms import TERMS, Term
 from agentc.schema import language
 from agentc.text import aligned, wrapped
-
-_FAMILIES = ("env", "serve")
-_SECTION_FIELDS: dict[str, Sequence[Field]] = {
-    "params": language.PARAM_FIELDS,
-    "prompts": language.PROMPT_FIELDS,
-    "claims": language.CLAIM_FIELDS,
-    "budget": language.BUDGET_FIELDS,
-    "search": language.SEARCH_FIELDS,
-    "search.over": language.SEARCH_RANGE_FIELDS,
-    "paper": language.PAPER_FIELDS,
-    "discrepancies": language.DISCREPANCY_FIELDS,
-    "placement": language.PLACEMENT_FIELDS,
-    "repeat": (language.ROUNDS, language.UNTIL),
-    "servers": language.SHARING_FIELDS,
-    "environments": language.SHARING_FIELDS,
-}
-"""Settings of the language that are no kind's and no backend's."""
-_ONE = ("budget", "search", "paper")
-"""Sections that are one mapping of settings, not one for each name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A name and the lines about it."""
-
-    name: str
-    lines: tuple[str, ...]
 
 
 def topics(name: str, table: BackendTable, width: int | None = None) -> list[Topic]:
     """All that the name means, most general first; empty for an unknown one. A setting may be
     written alone (`beta`) or behind what has it (`dpo.beta`, `env.textcraft.max_depth`)."""
-    found = [*_whole(name, table, width)]
+    advice = advice_for_kind(name)
+    found = [] if advice is None else [Topic(name, tuple(wrapped(advice, width, "", "  ")))]
+    found += _whole(name, table, width)
+    if advice is not None:
+        found += backends_called(name, table)
     parts = name.split(".")
     for count in range(1, len(parts)):
         owner, path = ".".join(parts[:count]), ".".join(parts[count:])
@@ -75,7 +63,13 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
     if not found:
         found = [*_settings_named(name, table, width)]
     if not found:
-        found = [*_family(name, table), *_inputs_named(name), *_values_named(name, table)]
+        found = [*settings_called(name, table)]
+    if not found:
+        found = [
+            *backends_called(name, table),
+            *inputs_called(name),
+            *settings_with_value(name, table),
+        ]
     if not found:
         for other in synonyms(name):
             for topic in topics(other, table, width):
@@ -107,7 +101,7 @@ def rows(what: str, table: BackendTable) -> list[tuple[str, str]]:
 
 def names(table: BackendTable) -> list[str]:
     """Every name that is explained, but for paths of settings."""
-    settings = {field.name for _, fields in _tables(table) for field in fields}
+    settings = {field.name for _, fields in setting_tables(table) for field in fields}
     return [
         *TERMS,
         *language.TOP_LEVEL,
@@ -144,18 +138,9 @@ def _short(backend: Backend) -> str:
     return backend.id.partition(".")[2]
 
 
-def _tables(table: BackendTable) -> list[tuple[str, Sequence[Field]]]:
-    """The settings of each kind, each backend and each section, with its name."""
-    own = [
-        (each.id, each.options if isinstance(each, StageBackend) else entry_fields(each))
-        for each in table
-    ]
-    return [*((kind.name, kind.fields) for kind in KINDS), *own, *_SECTION_FIELDS.items()]
-
-
 def _settings_of(owner: str, path: str, table: BackendTable, width: int | None) -> Iterator[Topic]:
-    owners = [owner, *(f"{family}.{owner}" for family in _FAMILIES)]
-    for name, fields in _tables(table):
+    owners = [owner, *(f"{family}.{owner}" for family in FAMILIES)]
+    for name, fields in setting_tables(table):
         setting = find_setting(tuple(fields), path) if name in owners else None
         if setting is not None:
             lines = _setting_lines(name, path, setting.declared, table, width)
@@ -166,64 +151,17 @@ def _settings_named(name: str, table: BackendTable, width: int | None) -> Iterat
     """The settings of that name, wherever they are; each in short where there are several."""
     places = [
         (owner, path, field)
-        for owner, fields in _tables(table)
-        for path, field in _paths(fields)
+        for owner, fields in setting_tables(table)
+        for path, field in paths_of(fields)
         if path.rpartition(".")[2] == name
     ]
     if len(places) == 1:
         [(owner, path, field)] = places
         yield Topic(f"{owner}.{path}", tuple(_setting_lines(owner, path, field, table, width)))
     elif places:
-        rows = [(f"{owner}.{path}", *_in_short(field)) for owner, path, field in places]
+        rows = [(f"{owner}.{path}", *in_short(field)) for owner, path, field in places]
         more = "`agentc explain` with one of these names says more"
         yield Topic(name, (f"`{name}` is a setting of", *aligned(rows, indent="  "), more))
-
-
-def _family(name: str, table: BackendTable) -> Iterator[Topic]:
-    """The backends of stages that a spec may call so, such as `trl`."""
-    short = [each for each in table if isinstance(each, StageBackend) and short_name(each) == name]
-    if short:
-        rows = [(each.id, each.doc) for each in short]
-        yield Topic(name, (f"`{name}` is the short name of", *aligned(rows, indent="  ")))
-
-
-def _inputs_named(name: str) -> Iterator[Topic]:
-    """The inputs of stages of that name."""
-    rows = [
-        (f"{kind.name}.{name}", " or ".join(accepted.name for accepted in role.accepts), role.doc)
-        for kind in KINDS
-        if (role := kind.role(name)) is not None
-    ]
-    if rows:
-        yield Topic(name, (f"`{name}` is an input of", *aligned(rows, indent="  ")))
-
-
-def _values_named(name: str, table: BackendTable) -> Iterator[Topic]:
-    """The settings that take such a word."""
-    rows = [
-        (f"{owner}.{path}", *_in_short(field))
-        for owner, fields in _tables(table)
-        for path, field in _paths(fields)
-        if isinstance(words := field.schema.get("enum"), list) and name in words
-    ]
-    if rows:
-        more = f"`agentc explain {rows[0][0]}` says more"
-        yield Topic(name, (f"`{name}` is a value of", *aligned(rows, indent="  "), more))
-
-
-def _paths(fields: Sequence[Field], before: str = "") -> Iterator[tuple[str, Field]]:
-    for field in fields:
-        yield before + field.name, field
-        yield from _paths(field.fields, f"{before}{field.name}.")
-
-
-def _in_short(field: Field) -> tuple[str, str]:
-    kind = "mapping" if field.fields else type_text(dict(field.schema)).replace("`", "")
-    return kind, "required" if field.required else f"default {_written(field)}"
-
-
-def _written(field: Field) -> str:
-    return json.dumps(field.default, ensure_ascii=False)
 
 
 def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[str]:
@@ -244,7 +182,7 @@ def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[
         yield ""
         yield "settings"
         ordered = sorted(kind.fields, key=lambda field: not field.required)
-        rows = [(field.name, *_in_short(field)) for field in ordered]
+        rows = [(field.name, *in_short(field)) for field in ordered]
         yield from aligned(rows, indent="  ")
         yield f"  `agentc explain {kind.name}.{ordered[0].name}` says more of one"
     example = example_of(kind)
@@ -257,10 +195,10 @@ def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[
 def _setting_lines(
     owner: str, path: str, field: Field, table: BackendTable, width: int | None
 ) -> Iterator[str]:
-    kind, default = _in_short(field)
+    kind, default = in_short(field)
     yield f"{owner}.{path}: {kind}, {default}"
     yield from wrapped(field.doc, width, "  ", "")
-    if owner in _SECTION_FIELDS:
+    if owner in SECTION_FIELDS:
         pass
     elif field.identity == "semantic":
         yield "  It enters the key of the result: another value computes the stage again."
@@ -268,6 +206,7 @@ def _setting_lines(
         yield "  It enters no key: a finished result stays as it is under another value."
     stage_kind = kind_named(owner)
     if stage_kind is not None:
+        yield from _rounds_line(stage_kind, path, field)
         yield from _support(stage_kind, path, table, width)
         example = example_with(stage_kind, path, table)
         if example is not None:
@@ -278,8 +217,16 @@ def _setting_lines(
     else:
         yield from _own_example(owner, path, table)
     for inner in field.fields:
-        yield from wrapped(f"{inner.name}: {', '.join(_in_short(inner))}. {inner.doc}", width,
+        yield from wrapped(f"{inner.name}: {', '.join(in_short(inner))}. {inner.doc}", width,
                            "  ", "    ")  # fmt: skip
+
+
+def _rounds_line(kind: Kind, path: str, field: Field) -> Iterator[str]:
+    """How a number differs from round to round."""
+    values = values_for_rounds(kind, path, field)
+    if values and "." not in path:
+        listed = ", ".join(map(str, values))
+        yield f"  A value for each round of a repeat: `{path}: {{per_round: [{listed}]}}`"
 
 
 def _own_example(owner: str, path: str, table: BackendTable) -> Iterator[str]:
@@ -337,7 +284,7 @@ def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
     if own:
         yield ""
         yield "options" if isinstance(backend, StageBackend) else "settings"
-        yield from aligned([(field.name, *_in_short(field)) for field in own], indent="  ")
+        yield from aligned([(field.name, *in_short(field)) for field in own], indent="  ")
     yield ""
     yield "example"
     if isinstance(backend, StageBackend):
@@ -350,11 +297,11 @@ def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
 def _section_lines(name: str, width: int | None) -> Iterator[str]:
     yield f"{name}: a key of the top level of a spec"
     yield from wrapped(language.TOP_LEVEL[name], width, "  ", "")
-    fields = _SECTION_FIELDS.get(name, ())
+    fields = SECTION_FIELDS.get(name, ())
     if fields:
         yield ""
-        yield "settings" if name in _ONE else "settings of an entry"
-        yield from aligned([(field.name, *_in_short(field)) for field in fields], indent="  ")
+        yield "settings" if name in SINGLE_SECTIONS else "settings of an entry"
+        yield from aligned([(field.name, *in_short(field)) for field in fields], indent="  ")
         yield f"  `agentc explain {name}.{fields[0].name}` says more of one"
 
 
