@@ -64,15 +64,25 @@ def example_with(kind: Kind, path: str, table: BackendTable) -> str | None:
     for beside in _companions(kind, path):
         for backend in backends:
             written = [plain[path]] if setting.declared.required and path in plain else []
-            own = backend.algorithms if path == ALGORITHM else ()
-            for value in own or (*written, *_other_values(setting.declared)):
-                added = _nested(path, value)
-                if _is_read(backend, kind, _merged(_merged(plain, beside), added), path):
-                    stage = {key: plain[key] for key in plain if key == "kind"}
-                    if backend.id != kind.default_backend:
-                        stage |= _chosen_by(backend)
-                    return in_block_style(kind.name, {**stage, **_merged(beside, added)})
+            values: list[Json] = [*written, *_other_values(setting.declared)]
+            if path == ALGORITHM and backend.algorithms:
+                values = [*backend.algorithms]
+            for value in values:
+                added = _merged(beside, _nested(path, value))
+                for needed in ({}, _needed(backend)):
+                    whole = _merged(_merged(plain, needed), added)
+                    if _is_read(backend, kind, whole, path):
+                        stage = {key: plain[key] for key in plain if key == "kind"}
+                        if backend.id != kind.default_backend:
+                            stage |= _chosen_by(backend)
+                        return in_block_style(kind.name, {**stage, **_merged(needed, added)})
     return None
+
+
+def _needed(backend: StageBackend) -> dict[str, Json]:
+    """What the backend's own example adds to that of its kind."""
+    own: dict[str, Json] = yaml.safe_load(backend.example or "{}")
+    return {name: value for name, value in own.items() if value is not None and name != "options"}
 
 
 def values_for_rounds(kind: Kind, path: str, field: Field) -> list[Json]:
