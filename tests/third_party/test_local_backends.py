@@ -80,6 +80,21 @@ def test_no_code_runs_without_consent(agentc: Agentc, folder: Path) -> None:
     assert (folder / "acme_agents" / "ran").exists()
 
 
+def test_a_folder_is_trusted_once(agentc: Agentc, folder: Path) -> None:
+    own = {"XDG_CONFIG_HOME": str(folder / "config")}
+    refused = agentc("check", "spec.yaml", **own)
+    assert refused.returncode == 1
+    assert "`agentc trust .`, once" in refused.stdout + refused.stderr
+    assert agentc("trust", ".", **own).returncode == 0
+    job = folder / "acme_agents" / "job_pair.py"
+    job.write_text(job.read_text() + "# edited since\n")
+    assert agentc("check", "spec.yaml", **own).returncode == 0
+    job.chmod(0o666)
+    refused = agentc("check", "spec.yaml", **own)
+    assert refused.returncode == 1
+    assert f"{job} is in a trusted folder, but every user" in refused.stdout + refused.stderr
+
+
 def test_its_files_are_in_keys_and_plan(agentc: Agentc, folder: Path) -> None:
     allowed = ("--allow-code", ".")
     assert agentc("bundle", "--bare", "spec.yaml", "-o", "one", *allowed).returncode == 0

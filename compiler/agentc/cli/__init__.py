@@ -36,7 +36,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "inspect it": ("plan", "diff", "why", "graph"),
     "run it": ("run", "search", "status", "logs", "cancel"),
     "use the results": ("report", "push", "bundle", "track"),
-    "maintenance": ("store", "software", "data", "serve", "dev"),
+    "maintenance": ("store", "software", "data", "trust", "serve", "dev"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 

@@ -104,7 +104,7 @@ def add_allow_path_argument(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="DIR",
         help="a directory whose Python code the spec may bring along as `backends:`, to be run by "
-        "agentc itself; adds to AGENTC_ALLOW_CODE",
+        "agentc itself; `agentc trust DIR` does so once for all; adds to AGENTC_ALLOW_CODE",
     )
 
 

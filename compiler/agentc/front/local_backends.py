@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import keyword
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ from agentc.kinds.field import Json
 from agentc.source.files import CODE_VARIABLE
 from agentc.source.tree import Mapping as MappingNode
 from agentc.source.tree import Node, Scalar, described, items_of
+from agentc.source.trust import TrustError, distrust_reason
 
 DECLARING = "backend"
 """The module of a package that declares, as in those that ship; without it, the package itself."""
@@ -217,15 +219,21 @@ def with_local_backends(
             continue
         place = (directory / Path(item.text).expanduser()).resolve()
         if not any(place.is_relative_to(folder.resolve()) for folder in allowed):
-            sink.error(
-                "AGC758",
-                f"`{item.text}` is code that would run inside agentc",
-                item.span,
-                notes=("a check of a third party spec must run nothing of theirs",),
-                fix="if you trust it, give the directory that holds it: `--allow-code DIR`, or "
-                f"put it into {CODE_VARIABLE}",
-            )
-            continue
+            refusal = _refusal(place)
+            if refusal is not None:
+                sink.error(
+                    "AGC758",
+                    f"`{item.text}` is code that would run inside agentc",
+                    item.span,
+                    notes=(refusal,) if refusal else _UNTRUSTED,
+                    fix=(
+                        f"if you trust it: `agentc trust {_shown(place.parent)}`, once; or "
+                        if not refusal
+                        else "to run it all the same: "
+                    )
+                    + f"`--allow-code DIR` for one command, {CODE_VARIABLE} for a shell",
+                )
+                continue
         try:
             loaded = load_local(place, BackendsBeside(own, table.backends))
         except LocalCodeError as error:
@@ -239,6 +247,23 @@ def with_local_backends(
     if own:
         table = BackendTable(BackendsBeside(own, table.backends), table.broken)
     return LocalBackends(table=table, code=code, digests=digests, whole=whole)
+
+
+_UNTRUSTED = ("a check of a third party spec must run nothing of theirs",)
+
+
+def _refusal(place: Path) -> str | None:
+    """Why the code at a path may not run, "" where nobody has trusted its folder; None where it
+    may."""
+    try:
+        return distrust_reason(place)
+    except TrustError as error:
+        return str(error)
+
+
+def _shown(folder: Path) -> str:
+    """A folder as it is typed."""
+    return "." if folder == Path.cwd().resolve() else shlex.quote(str(folder))
 
 
 def _named(root: Node | None) -> Iterator[Node]:

@@ -81,8 +81,9 @@ BACKENDS: tuple[Code, ...] = (
         "AGC758",
         "code that nobody has allowed",
         "`backends:` names Python files that agentc would have to import to know what the spec may "
-        "say. So they are loaded only from directories that `--allow-code` or AGENTC_ALLOW_CODE "
-        "names, wherever the spec lies; `--allow-path`, which lets files be read, does not.",
+        "say. So they are loaded only from folders that you trust (`agentc trust FOLDER`, once), "
+        "or that `--allow-code` or AGENTC_ALLOW_CODE names, wherever the spec lies; "
+        "`--allow-path`, which lets files be read, does not.",
     ),
     Code(
         "AGC759",
