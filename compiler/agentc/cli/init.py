@@ -153,7 +153,7 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
         )
         for name, needs in sorted(here.items(), key=lambda pair: pair[1].seconds or 0.0)
     ]
-    print("without GPU and downloads, with the time that this machine is expected to take:")
+    print("without GPU and downloads, with the time that an idle machine takes:")
     print("\n".join(_cut(line, width) for line in aligned(rows, right=(1,))))
     beyond = [
         (f"  {name}", "does not compile here" if needs is None else needs.words())

@@ -1,8 +1,8 @@
 """What an experiment will cost before it starts: time, GPU-hours, tokens and disk, with bands.
 
-A stated prior (`priors`, `hardware`, `parameters`, `workload`) is corrected by what the store has
-seen (`past`, `refine`); `estimate_plan` yields an Estimate for each job, `summarise` the totals.
-docs/cost.md has the formulas and how wrong they are.
+A prior (`quantities`, `hardware`, `parameters`, `workload`) is corrected by the store's finished
+jobs (`past`); `estimate_plan` yields an Estimate for each job, `summarise` the totals at a `place`.
+docs/design/cost.md has the formulas.
 """
 
 from agentc.cost.estimate import Estimate, Estimator, estimate_plan

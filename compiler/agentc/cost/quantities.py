@@ -1,7 +1,7 @@
 """Quantity, a positive number known up to a factor, and the stated priors: every constant of an
 estimate, with its band and its source.
 
-The site shows the table of priors (`agentc.reference`); docs/cost.md has the formulas.
+The site shows the table of priors (`agentc.reference`); docs/design/cost.md has the formulas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seconds: from a workload and a machine to time. The formulas stand in docs/cost.md.
+"""Seconds: from a workload and a machine to time. docs/design/cost.md has the formulas.
 
 A job's time is the start of its servers and of its program, and the work; each part is refined by
 itself, since they are unlike: a start depends on software, work on its amount.

@@ -112,12 +112,12 @@ def _store() -> list[str]:
 
 
 def cost_page() -> str:
-    """The page; [docs/cost.md] explains how its numbers enter."""
+    """The page; [docs/design/cost.md] explains how its numbers enter."""
     lines = [
         "# Constants of the estimates",
         "",
-        "[cost.md](../cost.md) explains how they enter. `factor` is the 90th percentile over the "
-        "median; the 10th lies as far below.",
+        "[design/cost.md](../design/cost.md) explains how they enter. `factor` is the 90th "
+        "percentile over the median; the 10th lies as far below.",
         f"Times have a factor of {RATE_FACTOR} more for what the formulas leave out.",
         "",
         "| constant | median | factor | unit | why |",
