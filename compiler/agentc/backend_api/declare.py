@@ -42,8 +42,9 @@ class DataSet:
     `program` is a module's arguments, run by the Python that runs agentc (standard library only)
     as `python *program FETCHED OUT`: the folder with what was downloaded, unpacked, and the folder
     to fill. `contents` are the files that OUT must hold then: a name without a compression's suffix
-    (.xz, .gz) to the SHA-256 of what is in it, decompressed. `unpacked_size` bounds what archives
-    may hold, twice over.
+    (.xz, .gz) to the SHA-256 of what is in it, decompressed, or None where the publisher states
+    none and nobody has measured it: then the first download is pinned. `unpacked_size` bounds what
+    archives may hold, twice over.
     """
 
     name: str
@@ -52,7 +53,7 @@ class DataSet:
     sources: tuple[DataSource, ...]
     unpacked_size: int
     program: tuple[str, ...]
-    contents: Mapping[str, str]
+    contents: Mapping[str, str | None]
     use: str
 
 

@@ -84,7 +84,7 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
-    from agentc.data_sets.acquire import AcquireError, acquire, differences
+    from agentc.data_sets.acquire import PINNED, AcquireError, acquire, differences
     from agentc.data_sets.download import DownloadError
 
     data_set = _declared(arguments.name)
@@ -118,7 +118,14 @@ def _fetch(arguments: argparse.Namespace) -> int:
         except OSError as error:
             print(f"agentc: {explain_start(error) or error}", file=sys.stderr)
             return EXIT_FAILED
-        print(f"{folder} holds `{data_set.name}`, checked by its hashes")
+        unknown = [name for name, digest in data_set.contents.items() if digest is None]
+        checked = (
+            f"no hash of {', '.join(unknown)} is published: pinned in {PINNED}, which `agentc data "
+            "verify` compares with"
+            if unknown
+            else "checked by its hashes"
+        )
+        print(f"{folder} holds `{data_set.name}`; {checked}")
     print(f"in a spec (paths are relative to it): {data_set.use.format(path=folder)}")
     return 0
 

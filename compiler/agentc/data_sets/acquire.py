@@ -35,7 +35,9 @@ def differences(data_set: DataSet, folder: Path) -> tuple[str, ...]:
     if not folder.is_dir():
         return (f"{folder} is no folder",)
     lines = []
-    for name, wanted in data_set.contents.items():
+    pinned = _pinned(folder)
+    for name, stated in data_set.contents.items():
+        wanted = stated or pinned.get(name)
         forms = [suffix for suffix in _OPENERS if (folder / (name + suffix)).is_file()]
         if not forms:
             lines.append(f"{name} is not there")
@@ -43,9 +45,34 @@ def differences(data_set: DataSet, folder: Path) -> tuple[str, ...]:
             found = _digest(folder / (name + suffix), suffix)
             if found is None:
                 lines.append(f"{name}{suffix} cannot be read")
-            elif found != wanted:
+            elif wanted is not None and found != wanted:
                 lines.append(f"{name}{suffix} holds {found[:16]}..., not {wanted[:16]}...")
     return tuple(lines)
+
+
+PINNED = "PINNED.json"
+"""Digests of files whose publisher states none, as they were at the first download."""
+
+
+def _pinned(folder: Path) -> dict[str, str]:
+    try:
+        pinned = json.loads((folder / PINNED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return pinned if isinstance(pinned, dict) else {}
+
+
+def _pin(data_set: DataSet, out: Path) -> None:
+    """Write down the digests of files for which none is stated."""
+    pinned = {
+        name: _digest(path, suffix)
+        for name, stated in data_set.contents.items()
+        if stated is None
+        for suffix in _OPENERS
+        if (path := out / (name + suffix)).is_file()
+    }
+    if pinned:
+        (out / PINNED).write_text(json.dumps(pinned, indent=1) + "\n", encoding="utf-8")
 
 
 def _digest(path: Path, suffix: str) -> str | None:
@@ -172,6 +199,7 @@ def acquire(data_set: DataSet, folder: Path, given: Mapping[str, str], report: R
             if found := differences(data_set, out):
                 listed = "\n  ".join(found)
                 raise AcquireError(f"this is not the data set `{data_set.name}`:\n  {listed}")
+            _pin(data_set, out)
             (out / ORIGIN).write_text(json.dumps(origins, indent=1) + "\n")
             out.rename(folder)
         except (AcquireError, UnpackError, RefusedError, PackageFileError) as error:

@@ -27,6 +27,7 @@ from agentc_backends.environments.alfworld.settings import (
     read_splits,
 )
 from agentc_backends.environments.declaration import effective, environment_lease
+from agentc_backends.environments.published_data import AGENTGYM_ALFWORLD, ETO_TRAJECTORIES
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.software import LIGHT
@@ -170,5 +171,5 @@ BACKEND = EnvironmentBackend(
     expected_tasks=_expected_tasks,
     configured=_configured,
     capabilities=frozenset({"expert", "fork", "snapshot"}),
-    data_sets=(GAMES,),
+    data_sets=(GAMES, ETO_TRAJECTORIES, AGENTGYM_ALFWORLD),
 )

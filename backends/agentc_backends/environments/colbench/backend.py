@@ -28,6 +28,7 @@ from agentc_backends.environments.colbench.declaration import (
 from agentc_backends.environments.colbench.settings import PLACES, ColBenchSettings, lacking_places
 from agentc_backends.environments.colbench.tasks import INVENTED, OWN, digest, read_tasks
 from agentc_backends.environments.declaration import effective, environment_lease
+from agentc_backends.environments.published_data import COLBENCH_BACKEND
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT, SANDBOX
 
@@ -99,9 +100,8 @@ BACKEND = EnvironmentBackend(
     # words
     version=2,
     doc="ColBench's programming tasks: an agent questions a human who knows the reference, and "
-    "answers "
-    "with a Python function, which is tested in a sandbox. Invented tasks, or ColBench's own from "
-    "a file.",
+    "answers with a "
+    "Python function, which is tested in a sandbox. Invented tasks, or ColBench's own from a file.",
     software=LIGHT,
     builds=(SANDBOX,),
     lease=_lease,
@@ -116,4 +116,5 @@ BACKEND = EnvironmentBackend(
     sandbox_setting="sandbox",
     simulators=(SimulatorRole(name="simulator", doc="The human, under `human: model`."),),
     capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
+    data_sets=(COLBENCH_BACKEND,),
 )

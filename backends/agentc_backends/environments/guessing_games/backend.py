@@ -14,6 +14,7 @@ from agentc.kinds.field import Field, Json
 from agentc.kinds.settings import fields_of
 from agentc_backends.environments.declaration import effective, environment_lease
 from agentc_backends.environments.guessing_games.settings import QUESTIONS, GuessingSettings
+from agentc_backends.environments.published_data import GUESS_MY_CITY as DIALOGUES
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.software import LIGHT
 
@@ -123,6 +124,7 @@ def _declared(name: str, fields: tuple[Field, ...], doc: str) -> EnvironmentBack
         configured=configured,
         capabilities=frozenset({"expert", "fork", "snapshot", "privileged"}),
         simulators=(SimulatorRole(name="simulator", doc="Who answers under `oracle: model`."),),
+        data_sets=(DIALOGUES,) if name == "guess_my_city" else (),
     )
     return plain
 

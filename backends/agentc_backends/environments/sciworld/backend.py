@@ -12,6 +12,7 @@ from agentc.backend_api import EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
 from agentc.kinds.settings import fields_of
 from agentc_backends.environments.declaration import effective, environment_lease
+from agentc_backends.environments.published_data import AGENT_R_LISTS, ETO_TRAJECTORIES
 from agentc_backends.environments.sciworld.settings import (
     OWN,
     SIMPLIFICATIONS,
@@ -119,4 +120,5 @@ BACKEND = EnvironmentBackend(
     expected_tasks=_expected_tasks,
     configured=_configured,
     capabilities=frozenset({"expert", "fork", "snapshot"}),
+    data_sets=(ETO_TRAJECTORIES, AGENT_R_LISTS),
 )

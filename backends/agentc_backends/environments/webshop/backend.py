@@ -12,6 +12,12 @@ from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDra
 from agentc.kinds.field import Json
 from agentc.kinds.settings import fields_of
 from agentc_backends.environments.declaration import effective, environment_lease
+from agentc_backends.environments.published_data import (
+    AGENT_R_LISTS,
+    ETO_TRAJECTORIES,
+    ETO_WEBSHOP_LISTS,
+    WEBSHOP_FULL,
+)
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.environments.webshop.settings import (
     FILES,
@@ -151,5 +157,11 @@ BACKEND = EnvironmentBackend(
     expected_tasks=_expected_tasks,
     configured=_configured,
     capabilities=frozenset({"expert", "fork", "snapshot"}),
-    data_sets=(PRODUCTS_1000,),
+    data_sets=(
+        PRODUCTS_1000,
+        WEBSHOP_FULL,
+        ETO_WEBSHOP_LISTS,
+        ETO_TRAJECTORIES,
+        AGENT_R_LISTS,
+    ),
 )
