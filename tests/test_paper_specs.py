@@ -269,34 +269,34 @@ def test_the_pool_of_general_conversations_is_large_enough(name: str) -> None:
         assert round(wanted) <= pool["config"]["limit"], job["id"]
 
 
-def test_the_recipes_at_the_head_of_webshops_spec_hold(tmp_path: Path) -> None:
-    """What a lab would paste to run the authors' lists is read, keys and all: a goal that stands
-    twice and one that is tested on are left out of training."""
-    text = (SPECS / "eto/webshop.yaml").read_text("utf-8")
-    head = "\n".join(line.removeprefix("#") for line in text.splitlines() if line.startswith("#"))
-    recipes = re.findall(r"^     webshop: (\{.*?\}\}\})$", head, flags=re.MULTILINE | re.DOTALL)
-    real, thousand = (yaml.safe_load(recipe) for recipe in recipes)
-    assert real["human_goals"] is True
-    assert set(thousand) == {"backend", "catalogue", "attributes", "splits"}
+def test_the_published_tasks_of_webshop_are_the_authors_lists(tmp_path: Path) -> None:
+    """`-p data=published` reads the files that `agentc data fetch` leaves: a goal that is
+    there twice and one that is tested on are left out of training."""
+    products, lists = tmp_path / "webshop-full", tmp_path / "eto-webshop-lists"
     plain = {"full_description": "", "small_description": [], "category": "x", "query": "x",
              "product_category": "x", "pricing": "$5"}  # fmt: skip
     names = [f"A{number}" for number in range(12)]
     goal = {"instruction_attributes": ["x"], "instruction_options": []}
     written = {
-        real["catalogue"]: [{"asin": name, "name": name, **plain} for name in names],
-        real["attributes"]: {name: {"attributes": ["x"], "instruction": ""} for name in names},
-        real["instructions"]: {name: [{"instruction": f"buy {name}", **goal}] for name in names},
-        real["splits"]["train"]["file"]: [3, 4, 4, 5, 6],
-        real["splits"]["test"]["file"]: [6, 7],
+        products / "items_shuffle.json": [{"asin": name, "name": name, **plain} for name in names],
+        products / "items_ins_v2.json": {
+            name: {"attributes": ["x"], "instruction": ""} for name in names
+        },
+        products / "items_human_ins.json": {
+            name: [{"instruction": f"buy {name}", **goal}] for name in names
+        },
+        lists / "train_indices.json": [3, 4, 4, 5, 6],
+        lists / "test_indices.json": [6, 7],
     }
     for file, content in written.items():
-        (tmp_path / file).write_text(json.dumps(content), "utf-8")
-    spec = yaml.safe_load(text)
-    spec["environments"] = {"webshop": real}
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(content), "utf-8")
+    spec = yaml.safe_load((SPECS / "eto/webshop.yaml").read_text("utf-8"))
     del spec["scales"]
     place = tmp_path / "spec.yaml"
     place.write_text(json.dumps(spec), "utf-8")
-    found = compile_spec(place, {}, load_backends())
+    given = {"data": "published", "files": "."}
+    found = compile_spec(place, given, load_backends())
     assert found.plan is not None, found.diagnostics
     [rollout, *_] = [job for job in plan_document(found.plan)["jobs"] if job["kind"] == "rollout"]
     [shop] = [lease for lease in rollout["leases"] if lease["role"] == "environment"]
@@ -339,3 +339,23 @@ def test_the_published_trajectories_can_be_the_expert(name: str, tmp_path: Path)
     assert pairs.inputs["expert"] == ("expert",)
     acknowledged = written["prompts"]["react"]["acknowledgement"]
     assert acknowledged == "OK", "as in the published conversations"
+
+
+def test_every_spec_of_a_paper_has_a_smoke_scale_and_says_whose_tasks_it_plays() -> None:
+    """Without a choice: worlds whose tasks are the paper's anyway, or whose data is on no hub."""
+    without = {"sciworld", "textcraft", "table3", "table3_sciworld", "baselines_sciworld"} | {
+        "twenty_questions", "detective", "mistral_subset",
+    }  # fmt: skip
+    papers = Path(__file__).parents[1] / "docs" / "reproduce"
+    pages = "".join(page.read_text("utf-8") for page in papers.glob("*.md"))
+    named = set(re.findall(r"specs/(\w+/\w+)\.yaml", pages))
+    assert len(named) > 20
+    small = {"tiny", "tiny_city", "tiny_detective", "corridor", "rivals"}
+    for name in sorted(named):
+        spec = yaml.safe_load((Path(__file__).parents[1] / "specs" / f"{name}.yaml").read_text())
+        stem = name.partition("/")[2]
+        if stem in small:
+            continue
+        assert "smoke" in spec["scales"], name
+        choices = spec["params"].get("data", {}).get("choices")
+        assert choices == (None if stem in without else ["invented", "published"]), name

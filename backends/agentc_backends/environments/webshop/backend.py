@@ -119,7 +119,11 @@ def _resolved(options: OptionView, settings: WebShopSettings) -> tuple[Shop | No
     try:
         shop = open_shop(settings.shop, options.file)
     except CatalogueError as error:
-        options.refuse("catalogue", str(error))
+        options.refuse(
+            "catalogue",
+            str(error),
+            fix="`agentc data fetch webshop-1000` gets 1000 products, `webshop-full` all of them",
+        )
         return None, {}
     try:
         return shop, read_splits(settings.splits, shop, options.file)

@@ -42,6 +42,7 @@ _OWN_LINE = re.compile(r"own (train|dev|test) \(([0-9]+)\)")
 def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> dict[str, str]:
     """A line for each split: `own train (5502)` or numbers, `0-13,20`. Raises SplitError."""
     check_names(written)
+    written = {name: _given(value) for name, value in written.items()}
     found = {name: _read(name, value, shop, read_file) for name, value in written.items()}
     for name, value in written.items():
         others = others_left_out(name, value, found)
@@ -55,6 +56,13 @@ def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> 
         shop.identities.__getitem__,
     )
     return {name: _line(value, found[name]) for name, value in written.items()}
+
+
+def _given(value: Any) -> Any:
+    """Without keys that are null, as expressions write what a choice has no use for."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: inner for key, inner in value.items() if inner is not None}
 
 
 def numbers_of(line: str, shop: Shop) -> Numbers:
