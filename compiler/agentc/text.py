@@ -155,7 +155,7 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def shown_time(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time that is estimated: `0.2 s`, `41 s`, `3.5 min`, `2.1 h`, `12 days`."""
     for size, unit in ((1, "s"), (60, "min"), (3600, "h"), (86400, "days")):
         amount = seconds / size
@@ -165,12 +165,12 @@ def shown_time(seconds: float) -> str:
     raise AssertionError
 
 
-def shown_count(count: float) -> str:
+def format_count(count: float) -> str:
     """`850`, `12k`, `3.4M`, `1.2G`."""
     return _scaled(count, ("", "k", "M", "G", "T"))
 
 
-def shown_size(count: float) -> str:
+def format_size(count: float) -> str:
     """Bytes: `12 kB`, `3.4 GB`."""
     return _scaled(count, (" B", " kB", " MB", " GB", " TB"))
 

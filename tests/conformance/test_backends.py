@@ -31,7 +31,7 @@ from agentc.conformance import (
 )
 from agentc.conformance.check import Fault
 from agentc.conformance.declaration import ask_elsewhere, entry_point
-from agentc.conformance.lowering import lowering_asked
+from agentc.conformance.lowering import lowering_request
 from agentc.conformance.programs import built_pythons, check_config_read
 from agentc.runtime.store.layout import StoreLayout
 from agentc_backends.software import INSPECT, LM_EVAL, VERIFIERS
@@ -212,7 +212,7 @@ def elsewhere(models: Path) -> Callable[..., list[Any]]:
     asked: list[dict[str, Any]] = [
         {"load": entry_point(subject.backend.id).value} for subject in found
     ]
-    asked += map(lowering_asked, found)
+    asked += map(lowering_request, found)
     answers = dict(zip(map(str, asked), ask_elsewhere(*asked), strict=True))
     return lambda *questions: [answers[str(each)] for each in questions]
 

@@ -16,7 +16,7 @@ from agentc.backend_api import BackendTable
 from agentc.cost import Estimate, estimate_plan, summarise
 from agentc.cost.place import Place, place_of_hardware
 from agentc.runtime.store.layout import StoreLayout
-from agentc.text import shown_count
+from agentc.text import format_count
 
 SFT = {"rows": 184, "tokens": 29810, "steps": 36, "trained_tokens": 7940}
 Document = dict[str, Any]
@@ -58,7 +58,7 @@ def _amount(document: Document, found: dict[str, Estimate]) -> str:
     cpus = f"{days:,.0f} days on CPUs"
     if not hours:
         return f"none: {cpus}"
-    return shown_count(hours) if days < 5 or hours > 5 else f"{shown_count(hours)}, and {cpus}"
+    return format_count(hours) if days < 5 or hours > 5 else f"{format_count(hours)}, and {cpus}"
 
 
 def test_equal_work_on_more_cores_is_no_slower(planned: Planned, table: BackendTable) -> None:

@@ -15,7 +15,7 @@ from agentc.cost import estimate_plan
 from agentc.cost.outcomes import outcome_lines, outcomes, read_expected
 from agentc.plan.work import find_work, object_of
 from agentc.run.record import Record
-from agentc.run.report_page import shown_report
+from agentc.run.report_page import report_to_show
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
 
@@ -107,15 +107,15 @@ def test_the_report_gets_a_section_and_the_object_stays(
     page.parent.mkdir()
     page.write_text(PAGE, encoding="utf-8")
     work = find_work(document, layout)
-    assert shown_report(page, work) == page  # nothing has finished
+    assert report_to_show(page, work) == page  # nothing has finished
     finish(document, "sft", wall_s=12.0, facts=SFT)
-    shown = shown_report(page, find_work(document, layout))
+    shown = report_to_show(page, find_work(document, layout))
     text = shown.read_text(encoding="utf-8")
     assert text.index("results") < text.index("Expected and actual time") < text.index("</main>")
     assert "<th>sft</th>" in text
     assert page.read_text(encoding="utf-8") == PAGE
     (page.parent / "more.js").write_text("")
-    assert shown_report(page, find_work(document, layout)) == page
+    assert report_to_show(page, find_work(document, layout)) == page
 
 
 def test_runs_shows_no_report_of_another_plan(
@@ -138,7 +138,7 @@ def test_runs_shows_no_report_of_another_plan(
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(PAGE, encoding="utf-8")
     work = find_work(document, layout)
-    assert shown_report(page, work) == folder.report
+    assert report_to_show(page, work) == folder.report
     assert shown() == str(folder.report)
     folder.report_source.write_text('{"object": "report/another"}')
     assert shown() == str(page)
@@ -147,7 +147,7 @@ def test_runs_shows_no_report_of_another_plan(
     part = layout.root / "part" / "index.html"
     part.parent.mkdir()
     part.write_text(PAGE, encoding="utf-8")
-    assert shown_report(part, work) == folder.report
+    assert report_to_show(part, work) == folder.report
     assert shown() == str(page), "a part of a report is not the report"
 
 

@@ -11,7 +11,7 @@ import pytest
 from agentc.cost import Estimate, Quantity, cost_table, summarise
 from agentc.cost.place import Place
 from agentc.cost.render import summary_lines
-from agentc.text import shown_count, shown_size, shown_time
+from agentc.text import format_count, format_duration, format_size
 
 Job = tuple[str, float, Sequence[str]]
 
@@ -205,17 +205,17 @@ def test_the_table_fits_the_terminal(width: int) -> None:
 @pytest.mark.parametrize(
     ("show", "number", "text"),
     [
-        (shown_time, 0.25, "0.2 s"),
-        (shown_time, 99, "99 s"),
-        (shown_time, 150, "2.5 min"),
-        (shown_time, 7200, "2.0 h"),
-        (shown_time, 86400 * 12, "12 days"),
-        (shown_count, 850, "850"),
-        (shown_count, 12_400, "12k"),
-        (shown_count, 999_700, "1.0M"),
-        (shown_size, 0, "0 B"),
-        (shown_size, 3.4e9, "3.4 GB"),
-        (shown_size, 2e13, "20 TB"),
+        (format_duration, 0.25, "0.2 s"),
+        (format_duration, 99, "99 s"),
+        (format_duration, 150, "2.5 min"),
+        (format_duration, 7200, "2.0 h"),
+        (format_duration, 86400 * 12, "12 days"),
+        (format_count, 850, "850"),
+        (format_count, 12_400, "12k"),
+        (format_count, 999_700, "1.0M"),
+        (format_size, 0, "0 B"),
+        (format_size, 3.4e9, "3.4 GB"),
+        (format_size, 2e13, "20 TB"),
     ],
 )
 def test_amounts_for_people(show: Callable[[float], str], number: float, text: str) -> None:

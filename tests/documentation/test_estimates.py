@@ -15,7 +15,7 @@ from agentc.cost import Estimate, Summary, estimate_plan, summarise
 from agentc.cost.place import Place
 from agentc.cost.render import short_cost, summary_lines
 from agentc.plan.render import plan_document
-from agentc.text import shown_time
+from agentc.text import format_duration
 
 ROOT = Path(__file__).resolve().parents[2]
 _JOB = re.compile(r"^ *\+ +(\S+) +\S+ +[0-9a-f]{8} +to run +(about [\d.]+ \w+)", re.MULTILINE)
@@ -49,7 +49,7 @@ def test_the_estimate_of_the_quickstart(page: str) -> None:
 
 def test_the_readme_shows_what_init_says_of_the_quickstart() -> None:
     whole = estimated(ROOT / "specs" / "quickstart.yaml").whole
-    said = f"no GPU, no weights: about {shown_time(whole.wall.median)} on an idle machine\n"
+    said = f"no GPU, no weights: about {format_duration(whole.wall.median)} on an idle machine\n"
     assert said in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

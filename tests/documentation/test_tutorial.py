@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.support.patience import NEVER_S, PATIENCE_S
 
-from agentc.text import shown_time
+from agentc.text import format_duration
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 WORLD = "world.py"
@@ -96,7 +96,7 @@ def test_its_spec_checks_and_plans(typed: Typed) -> None:
     jobs = {job["id"] for job in planned["jobs"]}
     assert {"expert", "rft@seed=2", "dpo@seed=0", "claims", "report"} <= jobs
     _, median, _ = planned["estimate"]["wall_s"]
-    expected = f"\nestimate: about {shown_time(median)} on an idle machine\n"
+    expected = f"\nestimate: about {format_duration(median)} on an idle machine\n"
     assert expected in PAGE.read_text(encoding="utf-8")
 
 

@@ -62,7 +62,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "host_requirements": "looks whether a server's words let it compile code",
     },
     "agentc/runtime/servers": {
-        "own_server": "fills in port and files; starts the server",
+        "server_process": "fills in port and files; starts the server",
         "server_log": "reads the cause of a failed start from its log",
         "job_leases": "reads the plan's lease; tells the job how to open an environment; "
         "compares what was opened with the plan",

@@ -18,7 +18,7 @@ from agentc.run.record import Record
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.gc import find_garbage
 from agentc.store.paths import RunFolder, Variant, variant_of
-from agentc.store.run_history import KnownRun
+from agentc.store.run_history import PastRun
 
 SPEC = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
 VERDICTS = {"verdicts": 1, "scale": None, "confidence": 0.95, "claims": []}
@@ -192,5 +192,5 @@ stages: {}
 )
 def test_a_run_is_found_by_params_as_they_were_typed(typed: dict[str, str], fits: bool) -> None:
     params = {"rate": 1e-05, "seed": 7, "sizes": [1, 2], "on": True, "word": "1e-5"}
-    run = KnownRun(folder=RunFolder(Path("x")), began=0.0, variant=Variant(name="x"), params=params)
+    run = PastRun(folder=RunFolder(Path("x")), began=0.0, variant=Variant(name="x"), params=params)
     assert choose_run._fits(run, None, typed) is fits

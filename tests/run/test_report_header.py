@@ -14,7 +14,7 @@ import pytest
 
 from agentc.plan.work import find_work
 from agentc.run.record import commit_of
-from agentc.run.report_page import shown_report, with_run_facts
+from agentc.run.report_page import report_to_show, with_run_facts
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder, plans_folder
 
@@ -59,7 +59,7 @@ def test_links_to_logs_lead_from_the_shown_page(tmp_path: Path) -> None:
     log.write_text("x", encoding="utf-8")
     link = '<a href="../../../sft/key/logs/log.txt">log.txt</a>'
     page.write_text(PAGE.replace("results", link), encoding="utf-8")
-    shown = shown_report(page, find_work(document, layout))
+    shown = report_to_show(page, find_work(document, layout))
     [address] = re.findall(r'<a href="([^"]*log.txt)"', shown.read_text("utf-8"))
     assert (shown.parent / address).resolve() == log.resolve()
 
@@ -68,7 +68,7 @@ def test_params_commit_and_spec_stand_in_the_page(tmp_path: Path) -> None:
     document, layout, page = made(tmp_path)
     for beside in ("tables.json", "sweep.json"):
         (page.parent / beside).write_text("{}", encoding="utf-8")
-    shown = shown_report(page, find_work(document, layout))
+    shown = report_to_show(page, find_work(document, layout))
     assert shown == RunFolder.of(layout, "demo@seed=3").report
     text = shown.read_text(encoding="utf-8")
     assert "<dt>param seed</dt><dd>3 (chosen)</dd>" in text
@@ -93,14 +93,14 @@ def test_a_sweep_says_its_axes(tmp_path: Path) -> None:
 def test_the_facts_join_those_of_the_page(tmp_path: Path) -> None:
     document, layout, page = made(tmp_path)
     page.write_text(PAGE.replace("</header>", "<dl><div>y</div></dl>\n</header>"), encoding="utf-8")
-    text = shown_report(page, find_work(document, layout)).read_text(encoding="utf-8")
+    text = report_to_show(page, find_work(document, layout)).read_text(encoding="utf-8")
     assert text.count("</dl>") == 1
     assert "<dl><div>y</div><div><dt>param seed</dt>" in text
 
 
 def test_another_spec_beside_the_plan_is_not_shown(tmp_path: Path) -> None:
     document, layout, page = made(tmp_path, spec={"file": "demo.yaml", "sha256": "0" * 64})
-    text = shown_report(page, find_work(document, layout)).read_text(encoding="utf-8")
+    text = report_to_show(page, find_work(document, layout)).read_text(encoding="utf-8")
     assert "spec-text" not in text
     assert "#spec" not in text
 
@@ -108,7 +108,7 @@ def test_another_spec_beside_the_plan_is_not_shown(tmp_path: Path) -> None:
 def test_a_page_that_refers_to_files_beside_it_stays_where_it_is(tmp_path: Path) -> None:
     document, layout, page = made(tmp_path)
     (page.parent / "more.js").write_text("", encoding="utf-8")
-    assert shown_report(page, find_work(document, layout)) == page
+    assert report_to_show(page, find_work(document, layout)) == page
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

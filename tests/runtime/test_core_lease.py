@@ -12,7 +12,7 @@ from tests.support.patience import PATIENCE_S
 from tiny_plan import TinyPlan
 
 from agentc.runtime.machine.device_lease import CORES_VARIABLE, CoreLease, allowed_cores
-from agentc.runtime.servers.own_server import OwnServer
+from agentc.runtime.servers.server_process import ServerProcess
 
 
 def test_no_two_have_a_core_at_a_time(tmp_path: Path) -> None:
@@ -70,5 +70,7 @@ def test_what_needs_more_than_there_are_is_not_bound(
 ) -> None:
     monkeypatch.setenv("AGENTC_DEVICE_LOCKS", str(tmp_path / "locks"))
     spec = {"role": "policy", "backend": "serve.mine", "cores": 1 << 20}
-    server = OwnServer(spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path)
+    server = ServerProcess(
+        spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path
+    )
     assert server._take_cores() == {}

@@ -17,7 +17,7 @@ import pytest
 from tests.support.patience import NEVER_S, PATIENCE_S, wait_for
 from tiny_plan import TinyPlan
 
-from agentc.runtime.servers.own_server import OwnServer
+from agentc.runtime.servers.server_process import ServerProcess
 
 
 @pytest.fixture
@@ -292,11 +292,11 @@ def test_a_servers_workers_are_counted_and_leave_no_shared_memory(
 def test_held_ports_are_not_given_to_others(plan: TinyPlan, tmp_path: Path) -> None:
     """While the lease holds a port nobody who asks for a free one gets it, and the server that
     names it does."""
-    from agentc.runtime.servers.own_server import OwnServer
+    from agentc.runtime.servers.server_process import ServerProcess
 
     folder = tmp_path / "logs"
     folder.mkdir()
-    lease = OwnServer(
+    lease = ServerProcess(
         plan.lease(port="held"), python=[], variables={}, model=None, folder=tmp_path, logs=folder
     )
     port = lease._hold_port()
@@ -351,7 +351,7 @@ def test_the_address_of_an_ipv6_host_stands_in_brackets(
     tmp_path: Path, host: str, url: str
 ) -> None:
     spec = {"role": "policy", "backend": "serve.mine"}
-    lease = OwnServer(
+    lease = ServerProcess(
         spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path, host=host
     )
     assert not lease.read_ready_file()

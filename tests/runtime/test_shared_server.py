@@ -222,11 +222,11 @@ def test_run_that_is_killed_leaves_no_server(
 
 def test_servers_listen_where_their_program_says(shared: TinyPlan) -> None:
     """A server that keeps to loopback is told apart from one that other nodes can reach."""
-    from agentc.runtime.servers.own_server import LeaseError, OwnServer
+    from agentc.runtime.servers.server_process import LeaseError, ServerProcess
 
     ready = shared.folder / "policy.ready.json"
     ready.write_text(json.dumps({"host": "127.0.0.1", "port": 1}))
-    lease = OwnServer(
+    lease = ServerProcess(
         shared.servers[0]["lease"], python=[], variables={}, model=None, folder=shared.folder,
         logs=shared.folder, host="10.1.2.3",
     )  # fmt: skip

@@ -52,7 +52,7 @@ claim cannot need."""
 
 PLACEMENT = {field.name for field in language.PLACEMENT_FIELDS}
 """Of `gpus` a slip makes `gpu`, which is a key as well: what stands there is then no card
-(AGC661, `known_card` of tests/checks)."""
+(AGC661, `valid_card` of tests/checks)."""
 
 SECRET = {"secret"}
 """A mapping of this key alone is a reference. With another one it may be a secret itself: the whole

@@ -10,7 +10,7 @@ import pytest
 from agentc.backend_api import BackendTable, load_backends
 from agentc.compilation import compile_spec
 from agentc.ir.search import StoppingRule
-from agentc.searching.stopping import RoundsSoFar, step_before, stop_of
+from agentc.searching.stopping import RoundsProgress, step_before, stop_of
 
 REACHES = StoppingRule(metric="success", reaches=0.8)
 PATIENCE = StoppingRule(metric="success", no_gain_for=2)
@@ -98,8 +98,10 @@ def test_what_people_are_told(
     assert so_far(rule, values).sentence() == sentence
 
 
-def so_far(rule: StoppingRule, values: tuple[float | None, ...], planned: int = 5) -> RoundsSoFar:
-    return RoundsSoFar(name="eto", rule=rule, most=5, planned=planned, values=values)
+def so_far(
+    rule: StoppingRule, values: tuple[float | None, ...], planned: int = 5
+) -> RoundsProgress:
+    return RoundsProgress(name="eto", rule=rule, most=5, planned=planned, values=values)
 
 
 SPEC = """\

@@ -106,7 +106,7 @@ def test_a_packed_plan_that_is_damaged_is_named(
 ) -> None:
     text = plan_text("quick", None, 0, 0)
     run_once(layout, text)
-    kept = RunFolder.of(layout, "quick").kept_plan(keep_plan(RunFolder.of(layout, "quick"), text))
+    kept = RunFolder.of(layout, "quick").stored_plan(keep_plan(RunFolder.of(layout, "quick"), text))
     kept.write_bytes(kept.read_bytes()[:10] + b"\xff" * 40)
     assert f"{kept} cannot be read" in store_says(capsys, layout, "store", "gc")
     assert "cannot be read" in store_says(capsys, layout, "diff", "quick@1", "quick")

@@ -36,7 +36,7 @@ class Lines:
         return {}
     def log(self, run, step, numbers):
         print(json.dumps([run.name, step, dict(numbers)]), file=self.file)
-    def tell(self, run, title, text, words):
+    def send_text(self, run, title, text, words):
         pass
     def finish(self, run):
         pass

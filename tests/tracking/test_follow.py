@@ -35,7 +35,7 @@ class Memory:
             assert step not in points, f"{name} of step {step} came twice"
             points[step] = value
 
-    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+    def send_text(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
         self.words = words
 
     def finish(self, run: TrackedRun) -> None:

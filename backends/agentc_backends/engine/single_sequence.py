@@ -41,10 +41,10 @@ class SingleSequencePasses:
         """Logits [tokens, vocabulary] that the tokens of a reply were drawn from, in pieces."""
         start = len(prompt) - 1
         store = self._store(start + len(reply))
-        store.copy_from(self._known(prompt[:-1]), start)
+        store.copy_from(self._prompt_store(prompt[:-1]), start)
         yield from self._passes(store, start, [int(prompt[-1]), *reply[:-1]])
 
-    def _known(self, prompt: Tokens) -> KeyValues:
+    def _prompt_store(self, prompt: Tokens) -> KeyValues:
         """Keys and values of a prompt, from passes that no reply takes part in."""
         name = prompt.tobytes()
         if name not in self._prompts:

@@ -94,7 +94,7 @@ class TextEnvironment(gymnasium.Env[str, str]):
     def expert(self, task: str, *, seed: int = 0) -> Sequence[ExpertStep]:
         """Steps with an `action` and a `thought` that solve the task."""
         self._demand("expert")
-        return cast(Expert, self.environment).expert_steps(self._known_task(task), seed=seed)
+        return cast(Expert, self.environment).expert_steps(self._require_task(task), seed=seed)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -109,7 +109,7 @@ class TextEnvironment(gymnasium.Env[str, str]):
         if task is None:
             tasks = self.tasks()
             task = tasks[int(self.np_random.integers(len(tasks)))]
-        self._session.reset(self._known_task(task), 0 if seed is None else seed)
+        self._session.reset(self._require_task(task), 0 if seed is None else seed)
         self._turns, self._score = 0, floor_of(self.environment.reward_range)
         return self._session.observation, {**self._session.info, "task": task}
 
@@ -147,7 +147,7 @@ class TextEnvironment(gymnasium.Env[str, str]):
         if not self._session.closed:
             self._session.close()
 
-    def _known_task(self, task: object) -> str:
+    def _require_task(self, task: object) -> str:
         if not isinstance(task, str) or not self.environment.has_task(task):
             raise ValueError(f"{self.environment.title} has no task {task!r} with these settings")
         return task

@@ -171,7 +171,7 @@ class _Handlers:
             width = call.sampling.n
             chunks = CompletionChunks(facts, len(prompts) * width)
 
-            async def one(place: int) -> list[Choice]:
+            async def complete(place: int) -> list[Choice]:
                 prompt, first = prompts[place], place * width
                 if call.echo or call.token_ids:
                     text = self._model.decode(prompt) if call.echo else ""
@@ -182,7 +182,7 @@ class _Handlers:
                 chunks.end(first, choices, echoed, logprobs=call.sampling.logprobs is not None)
                 return choices
 
-            found = await asyncio.gather(*map(one, range(len(prompts))))
+            found = await asyncio.gather(*map(complete, range(len(prompts))))
             chunks.count(sum(map(len, prompts)), [each for part in found for each in part])
 
         return EventStream(produce)

@@ -115,7 +115,7 @@ def wilson(share: float, n: int, quantile: float) -> tuple[float, float]:
     return min(share, max(0.0, centre - reach)), max(share, min(1.0, centre + reach))
 
 
-class KnownMean(Protocol):
+class MeanEstimate(Protocol):
     """A mean that is known to some interval."""
 
     @property
@@ -125,7 +125,7 @@ class KnownMean(Protocol):
 
 
 def interval_of_difference(
-    one: KnownMean, other: KnownMean, confidence: float
+    one: MeanEstimate, other: MeanEstimate, confidence: float
 ) -> tuple[float, float]:
     """Of one mean minus an independent other one, from the limits of both (Newcombe 1998, method
     10, for shares; Zou and Donner 2008 for any parameters)."""

@@ -13,7 +13,7 @@ MLFLOW_TRACKER = Tracker(
     doc="MLflow: a SQLite database, a folder of files, or a tracking server.",
     software=MLFLOW,
     program="agentc_backends.trackers.job_mlflow",
-    own_fields=(
+    declared_fields=(
         string("uri", "Where runs are kept: `https://...` of a server, `sqlite:///FILE`, or "
                "`file:FOLDER`; by default, `tracking/mlflow/mlflow.db` of the store.",
                nullable=True, identity="metadata"),
@@ -29,7 +29,7 @@ TENSORBOARD_TRACKER = Tracker(
     doc="TensorBoard: event files in a folder, which other viewers read, too.",
     software=TENSORBOARD,
     program="agentc_backends.trackers.job_tensorboard",
-    own_fields=(
+    declared_fields=(
         string("dir", "What `tensorboard --logdir` is given; by default, "
                "`tracking/tensorboard` of the store.", nullable=True, identity="metadata"),
     ),
@@ -42,7 +42,7 @@ TRACKIO_TRACKER = Tracker(
     doc="Trackio: a file on this machine and a dashboard in the browser, no account.",
     software=TRACKIO,
     program="agentc_backends.trackers.job_trackio",
-    own_fields=(
+    declared_fields=(
         string("dir", "Folder of its projects; by default, trackio's own "
                "(`TRACKIO_DIR`, else beside the caches of Hugging Face).", nullable=True,
                identity="metadata"),
@@ -68,7 +68,7 @@ WANDB_TRACKER = Tracker(
     doc="Weights & Biases: files that `wandb sync` sends later, or its service at once.",
     software=WANDB,
     program="agentc_backends.trackers.job_wandb",
-    own_fields=(
+    declared_fields=(
         choice("mode", "`offline` writes files and uses no network; `online` sends what is written "
                "while the run continues.", ("offline", "online"), "offline", identity="metadata"),
         string("entity", "The user or team that the project belongs to.", nullable=True,

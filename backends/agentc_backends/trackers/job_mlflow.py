@@ -60,7 +60,7 @@ class MlflowSink:
         waiting = self._waiting.setdefault(self._ids[run.id], [])
         waiting += [Metric(name, value, now, step) for name, value in numbers.items()]
 
-    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+    def send_text(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
         own = self._ids[run.id]
         self._client.log_text(own, text, f"{title}.md")
         for name, word in words.items():
@@ -105,7 +105,9 @@ def _params(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, s
             yield _named(before + name), text
 
 
-def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], None]) -> MlflowSink:
+def make_sink(
+    settings: Mapping[str, Any], folder: Path, report: Callable[[str], None]
+) -> MlflowSink:
     """At the address of the settings, else in a database in the tracker's own folder."""
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     uri = settings.get("uri")
@@ -120,7 +122,7 @@ def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], No
     # A server and a folder know where artifacts go; a database would put them where we stand.
     local = uri.startswith("sqlite:")
     artifacts = (folder.absolute() / "artifacts").as_uri() if local else None
-    say(f"`mlflow ui --backend-store-uri {uri}` shows it")
+    report(f"`mlflow ui --backend-store-uri {uri}` shows it")
     return MlflowSink(MlflowClient(tracking_uri=uri), artifacts)
 
 

@@ -51,7 +51,7 @@ class TensorBoardSink:
         values = [Summary.Value(tag=name, simple_value=each) for name, each in numbers.items()]
         self._add(run, step, Summary(value=values))
 
-    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+    def send_text(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
         self._text(run, title, text)
 
     def finish(self, run: TrackedRun) -> None:
@@ -109,12 +109,12 @@ def _table(run: TrackedRun) -> str:
 
 
 def make_sink(
-    settings: Mapping[str, Any], folder: Path, say: Callable[[str], None]
+    settings: Mapping[str, Any], folder: Path, report: Callable[[str], None]
 ) -> TensorBoardSink:
     """In the folder of the settings, else in the tracker's own."""
     place = Path(settings.get("dir") or folder).absolute()
     command = Path(sys.prefix) / "bin" / "tensorboard"
-    say(f"`{command} --logdir {place}` shows it")
+    report(f"`{command} --logdir {place}` shows it")
     return TensorBoardSink(place)
 
 

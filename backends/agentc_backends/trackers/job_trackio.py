@@ -44,7 +44,7 @@ class TrackioSink:
     def log(self, run: TrackedRun, step: int, numbers: Mapping[str, float]) -> None:
         self._row(run, step, dict(numbers), "\n".join(sorted(numbers)))
 
-    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+    def send_text(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
         from trackio import Markdown
 
         self._row(run, 0, {title: Markdown(text)._to_dict()}, f"{title}\n{text}")
@@ -73,7 +73,9 @@ class TrackioSink:
         self._waiting.setdefault(run, []).append((step, metrics, row_id))
 
 
-def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], None]) -> TrackioSink:
+def make_sink(
+    settings: Mapping[str, Any], folder: Path, report: Callable[[str], None]
+) -> TrackioSink:
     """Trackio reads its folder from the environment, when it is imported."""
     chosen = settings.get("dir")
     if chosen:
@@ -83,7 +85,9 @@ def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], No
 
     command = Path(sys.prefix) / "bin" / "trackio"
     where = f"TRACKIO_DIR={os.environ['TRACKIO_DIR']} " if "TRACKIO_DIR" in os.environ else ""
-    say(f"`{where}{command} show --project {settings['project']}` shows what is in {TRACKIO_DIR}")
+    report(
+        f"`{where}{command} show --project {settings['project']}` shows what is in {TRACKIO_DIR}"
+    )
     SQLiteStorage.validate_project_name(settings["project"])
     return TrackioSink(SQLiteStorage, os.environ.get("USER", ""))
 

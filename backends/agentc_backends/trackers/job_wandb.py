@@ -102,15 +102,15 @@ class WandbSink:
         return held
 
     def log(self, run: TrackedRun, step: int, numbers: Mapping[str, float]) -> None:
-        self._begun(run).log({**numbers, _STEP: step}, step=self._rows[run.id])
+        self._started_run(run).log({**numbers, _STEP: step}, step=self._rows[run.id])
         self._rows[run.id] += 1
 
-    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+    def send_text(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
         summary = self._before[run.id].summary
         for name, word in words.items():
             key = f"{title}/{name}/verdict"
             if summary.get(key) != word:
-                self._begun(run).summary[key] = word
+                self._started_run(run).summary[key] = word
 
     def finish(self, run: TrackedRun) -> None:
         made = self._runs.pop(run.id, None)
@@ -124,7 +124,7 @@ class WandbSink:
         for made in self._runs.values():
             made.finish()
 
-    def _begun(self, run: TrackedRun) -> Any:
+    def _started_run(self, run: TrackedRun) -> Any:
         if run.id in self._runs:
             return self._runs[run.id]
         quiet = {"console": "off", "silent": True, "x_disable_stats": True, "x_disable_meta": True}
@@ -148,7 +148,9 @@ class WandbSink:
         return made
 
 
-def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], None]) -> WandbSink:
+def make_sink(
+    settings: Mapping[str, Any], folder: Path, report: Callable[[str], None]
+) -> WandbSink:
     """In the folder of the settings, else in the tracker's own."""
     place = Path(settings.get("dir") or folder).absolute()
     place.mkdir(parents=True, exist_ok=True)
@@ -159,10 +161,10 @@ def make_sink(settings: Mapping[str, Any], folder: Path, say: Callable[[str], No
     import wandb
 
     if settings.get("mode") == "online":
-        say(f"project {settings['project']} of W&B has it; a copy is in {place}/wandb")
+        report(f"project {settings['project']} of W&B has it; a copy is in {place}/wandb")
     else:
         command = Path(sys.prefix) / "bin" / "wandb"
-        say(f"`{command} sync {place}/wandb/offline-run-*` sends it")
+        report(f"`{command} sync {place}/wandb/offline-run-*` sends it")
     return WandbSink(wandb, place, settings)
 
 

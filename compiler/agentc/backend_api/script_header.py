@@ -51,7 +51,7 @@ class ScriptHeader:
     imports: frozenset[str] = field(default_factory=frozenset)
     dependencies: tuple[str, ...] = ()
 
-    def told(self, given: Mapping[str, Json]) -> dict[str, Json]:
+    def merged_params(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The params that it gets: its defaults, and what is given instead or besides."""
         return {**(self.params or {}), **given}
 

@@ -42,9 +42,9 @@ class Tracker:
     """A sink for curves and results.
 
     `program` is a module that runs in `software`, with a request on its standard input
-    (`agentc.runtime.tracking.program`). `own_fields` are its settings besides `project`. `secrets`
-    maps settings that refer to a secret to the variables of the program that hold the value;
-    `variables` are others that it inherits. `refuse` looks at settings before anything runs.
+    (`agentc.runtime.tracking.program`). `declared_fields` are its settings besides `project`.
+    `secrets` maps settings that refer to a secret to the variables of the program that hold the
+    value; `variables` are others that it inherits. `refuse` looks at settings before anything runs.
     `folder` names the setting that is a folder to write into, `address` the one that says where
     things are sent (or a path in a URI, to write to), `service` where without it.
     """
@@ -53,7 +53,7 @@ class Tracker:
     doc: str
     software: Software
     program: str
-    own_fields: tuple[Field, ...] = ()
+    declared_fields: tuple[Field, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     folder: str | None = None
@@ -82,7 +82,7 @@ class Tracker:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All that a spec may set."""
-        return (PROJECT, *self.own_fields)
+        return (PROJECT, *self.declared_fields)
 
 
 def installed_trackers() -> dict[str, Tracker]:

@@ -82,7 +82,7 @@ def find_setting(table: tuple[Field, ...], path: str) -> Setting | None:
     )
 
 
-def given_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterator[str]:
+def set_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterator[str]:
     """Dotted paths of the leaves that are set. An explicit null that is the default sets
     nothing; a name that the table lacks counts as set, so that it is never lost in silence."""
     declared = {field.name: field for field in table}
@@ -93,7 +93,7 @@ def given_paths(table: tuple[Field, ...], values: Mapping[str, Json]) -> Iterato
         if field is not None and field.fields and isinstance(value, dict):
             if not value and field.default is None:
                 yield name  # a group that is off unless it is given
-            for path in given_paths(field.fields, value):
+            for path in set_paths(field.fields, value):
                 yield f"{name}.{path}"
         else:
             yield name
@@ -183,11 +183,11 @@ class OptionView:
         self.read.add(path)
         if setting.below:  # not kept: its fields are read along with it
             if setting.declared.default is None and not isinstance(
-                self._given(setting.parts), dict
+                self._set_value(setting.parts), dict
             ):
                 return None
             return {name: self.get(below) for name, below in setting.below}
-        value = found[path] = effective(setting, self._given)
+        value = found[path] = effective(setting, self._set_value)
         return value
 
     def config_of(
@@ -243,7 +243,7 @@ class OptionView:
         if setting.declared.default is not None:
             return True
         self.read.add(path)
-        return isinstance(self._given(setting.parts), dict)
+        return isinstance(self._set_value(setting.parts), dict)
 
     def without_effect(
         self, declared: Declared, start: str = "", *, without: Mapping[str, str]
@@ -301,13 +301,13 @@ class OptionView:
         assert isinstance(value, bool), path
         return value
 
-    def given(self) -> Iterator[str]:
+    def set_paths(self) -> Iterator[str]:
         """Dotted paths of all that the spec itself sets."""
-        return given_paths(self.table, self.values)
+        return set_paths(self.table, self.values)
 
     def is_set(self, path: str) -> bool:
         """Whether the spec itself gives a value other than null (does not mark it as read)."""
-        return self._given(path.split(".")) not in (None, ABSENT)
+        return self._set_value(path.split(".")) not in (None, ABSENT)
 
     def refuse(
         self,
@@ -352,7 +352,7 @@ class OptionView:
             if not setting.semantic:
                 continue
             declared = setting.declared
-            given = self._given(setting.parts)
+            given = self._set_value(setting.parts)
             if declared.fields:
                 if declared.default is None and isinstance(given, dict):
                     result[path] = True
@@ -360,7 +360,7 @@ class OptionView:
                 result[path] = given
         return result
 
-    def _given(self, parts: Sequence[str]) -> Json | Absent:
+    def _set_value(self, parts: Sequence[str]) -> Json | Absent:
         node: Json | Absent = self.values.get(parts[0], ABSENT)
         for part in parts[1:]:
             if not isinstance(node, dict):

@@ -172,7 +172,7 @@ def show_diagnostics(
         show_hint(diagnostics, target)
 
 
-def show_found(compiled: Compilation, arguments: argparse.Namespace) -> None:
+def print_diagnostics(compiled: Compilation, arguments: argparse.Namespace) -> None:
     """What a compilation found, for every command but `check`: errors in full, with all that stands
     beside them; warnings alone in one line, since `check` has shown them, or does when asked."""
     if compiled.has_errors or compiled.plan is None:

@@ -13,13 +13,13 @@ from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
+    print_diagnostics,
     show_diagnostics,
-    show_found,
 )
 from agentc.cli.parser import add_store_argument
-from agentc.cli.spec_work import say_all_rounds
+from agentc.cli.spec_work import report_all_rounds
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
-from agentc.text import shown_size
+from agentc.text import format_size
 
 HELP = "write a directory that reruns under `snakemake` where agentc is not installed"
 
@@ -86,7 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import readable_store
 
     compiled = compile_typed(arguments, load_backends(), moving=False)
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     store = readable_store(arguments.store) if arguments.with_results else None
@@ -102,9 +102,10 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     results = f", results of {bundle.results}" if store is not None else ""
     print(
-        f"{directory}: {bundle.jobs} jobs{results}, {bundle.files} files, {shown_size(bundle.size)}"
+        f"{directory}: {bundle.jobs} jobs{results}, {bundle.files} files, "
+        f"{format_size(bundle.size)}"
     )
-    say_all_rounds(compiled)
+    report_all_rounds(compiled)
     for name in bundle.absent:
         print(f"not in it, since it lies outside of the spec's folder: {name}")
     print(f"run it with: cd {directory} && snakemake -c4")
@@ -118,7 +119,7 @@ def _write_bare(arguments: argparse.Namespace) -> int:
     from agentc.plan.work import plan_until
 
     compiled = compile_typed(arguments, load_backends(), moving=False)
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     directory: Path = arguments.output
@@ -131,7 +132,7 @@ def _write_bare(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     only = "" if arguments.until is None else f"; `{arguments.until}` and what it needs will run"
     print(f"{directory}: {len(plan.jobs)} jobs{only}")
-    say_all_rounds(compiled)
+    report_all_rounds(compiled)
     print(f"run it with: cd {directory} && snakemake -c2")
     return 0
 

@@ -125,21 +125,21 @@ def watch(spec: Path, check: Callable[[], Iterable[Path]], *, clear: bool) -> No
     """Call `check` now and after every change of the files that it says it read (of a folder: the
     names of the YAML files in it), until Ctrl-C, whose KeyboardInterrupt goes to the caller.
     `clear` empties the terminal before each."""
-    known = _look([spec])
+    known = _marks([spec])
     while True:
         if clear:
             print(_CLEAR, end="", flush=True, file=unguarded(sys.stdout))
         started = time.time()
         # Editors match these two lines (docs/editors.md).
-        _tell(f"checking {spec}")
+        _print_time(f"checking {spec}")
         known = _after(known, check(), started)
         files = "1 file" if len(known) == 1 else f"{len(known)} files"
         sys.stdout.flush()
-        _tell(f"watching {files}; Ctrl-C ends")
+        _print_time(f"watching {files}; Ctrl-C ends")
         known = _changed(known)
 
 
-def _tell(text: str) -> None:
+def _print_time(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
@@ -156,21 +156,21 @@ def _after(before: Mapping[Path, _Mark], files: Iterable[Path], started: float) 
 
 def _changed(known: _State) -> _State:
     """Waits until something differs from `known`, and then until it stays as it is."""
-    now = _look(known)
+    now = _marks(known)
     while now == known:
         time.sleep(INTERVAL_S)
-        now = _look(known)
+        now = _marks(known)
     since = time.monotonic()
     while True:
         time.sleep(INTERVAL_S)
-        later = _look(known)
+        later = _marks(known)
         away = any(later[file] is None and known[file] is not None for file in known)
         if later == now and (not away or time.monotonic() - since > GONE_S):
             return now
         now = later
 
 
-def _look(files: Iterable[Path]) -> _State:
+def _marks(files: Iterable[Path]) -> _State:
     return {file: _mark(file) for file in files}
 
 

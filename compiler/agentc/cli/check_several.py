@@ -184,7 +184,7 @@ def find_spec_files(words: Sequence[str], sink: Sink, *, only_specs: bool = Fals
     found: dict[str, SpecFile] = {}
     passed_over: set[str] = set()
 
-    def look(path: Path, *, named: bool) -> bool:
+    def add(path: Path, *, named: bool) -> bool:
         place = os.path.abspath(path)  # noqa: PTH100 - links stay: they are names of their own
         if place not in found:
             spec = _spec_file(path, certain=named)
@@ -197,10 +197,10 @@ def find_spec_files(words: Sequence[str], sink: Sink, *, only_specs: bool = Fals
 
     for word in words:
         if not os.path.isdir(word):  # noqa: PTH112 - of a Path it raises for long names
-            look(Path(word), named=not only_specs)
+            add(Path(word), named=not only_specs)
             continue
         # Every file is looked at: `any` would end at the first spec.
-        specs = [look(path, named=False) for path in _yaml_files(word, sink)]
+        specs = [add(path, named=False) for path in _yaml_files(word, sink)]
         if not any(specs):
             sink.error(
                 "AGC101",

@@ -21,7 +21,7 @@ from agentc.store.paths import FULL
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import Variant
-    from agentc.store.run_history import KnownRun
+    from agentc.store.run_history import PastRun
 
 
 class NoRunError(CommandError):
@@ -56,7 +56,7 @@ def add_variant_arguments(parser: argparse.ArgumentParser) -> None:
 
 def choose_run(
     layout: StoreLayout, given: str | None, arguments: argparse.Namespace, *, quiet: bool = False
-) -> KnownRun:
+) -> PastRun:
     """The run that is meant. Where a name alone leaves several variants it is the latest, and
     standard error has the others. Raises NoRunError."""
     from agentc.store.run_history import list_runs
@@ -84,7 +84,7 @@ def choose_run(
     return fitting[0]
 
 
-def _refuse_damaged(layout: StoreLayout, given: str | None, runs: Sequence[KnownRun]) -> None:
+def _refuse_damaged(layout: StoreLayout, given: str | None, runs: Sequence[PastRun]) -> None:
     """Raises NoRunError where the record of the run is damaged, or that of every run."""
     from agentc.store.run_history import damaged_runs
 
@@ -95,8 +95,8 @@ def _refuse_damaged(layout: StoreLayout, given: str | None, runs: Sequence[Known
 
 
 def _fitting(
-    runs: Sequence[KnownRun], given: str | None, scale: str | None, params: Mapping[str, str]
-) -> list[KnownRun]:
+    runs: Sequence[PastRun], given: str | None, scale: str | None, params: Mapping[str, str]
+) -> list[PastRun]:
     """The runs of that name, scale and params, at least one. Raises NoRunError."""
     from agentc.diagnostics.suggest import did_you_mean, listed
 
@@ -124,8 +124,8 @@ def _options_of(variant: Variant, scales: Collection[str | None]) -> str:
 
 
 def _of_spec(
-    runs: Sequence[KnownRun], variant: Variant, layout: StoreLayout, *, any_variant: bool
-) -> KnownRun:
+    runs: Sequence[PastRun], variant: Variant, layout: StoreLayout, *, any_variant: bool
+) -> PastRun:
     """The run of this variant; where `any_variant` was typed, the only one that there is."""
     found = next((run for run in runs if run.variant == variant), None)
     if found is not None:
@@ -156,7 +156,7 @@ def _variant_of_spec(spec: str, arguments: argparse.Namespace) -> Variant:
     return Variant(name=module.name, scale=module.scale, chosen=module.chosen)
 
 
-def _fits(run: KnownRun, scale: str | None, params: Mapping[str, str]) -> bool:
+def _fits(run: PastRun, scale: str | None, params: Mapping[str, str]) -> bool:
     if scale is not None and scale != (run.variant.scale or FULL):
         return False
     known = run.params
@@ -190,7 +190,7 @@ def _words(scale: str | None, params: Mapping[str, object]) -> list[str]:
     return words + [f"-p {name}={value_text(value)}" for name, value in params.items()]
 
 
-def _listed(runs: Sequence[KnownRun]) -> str:
+def _listed(runs: Sequence[PastRun]) -> str:
     most = 12
     scales = {run.variant.scale for run in runs}
     options = [_options_of(run.variant, scales) for run in runs[:most]]

@@ -12,7 +12,7 @@ from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.runtime.machine.output_filters import unguarded
 from agentc.runtime.store.file_system import explain_start
-from agentc.text import shown_size
+from agentc.text import format_size
 
 if TYPE_CHECKING:
     from agentc.backend_api import DataSet
@@ -72,11 +72,11 @@ def _ls(arguments: argparse.Namespace) -> int:
         if arguments.format == "json":
             print(json.dumps({**asdict(one), "backends": users}, sort_keys=True))
             continue
-        size = shown_size(sum(source.size for source in one.sources))
+        size = format_size(sum(source.size for source in one.sources))
         print(f"{name}: {one.doc}")
         print(f"  for       {', '.join(users)}: {one.use.format(path=name)}")
         print(f"  licence   {one.licence}")
-        print(f"  download  {size}, unpacked {shown_size(one.unpacked_size)}")
+        print(f"  download  {size}, unpacked {format_size(one.unpacked_size)}")
         for source in one.sources:
             place = f"{source.file} of {source.package}" if source.package else source.url
             print(f"  {source.name}: {place}")
@@ -91,7 +91,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
     if data_set is None:
         return EXIT_NOT_FOUND
     folder = (arguments.to or Path(arguments.name)).resolve()
-    given = _given(data_set, arguments.given)
+    given = _chosen_places(data_set, arguments.given)
     if given is None:
         return EXIT_USAGE
     if folder.exists():
@@ -158,9 +158,9 @@ class _Progress:
         if now - self._told < (0.1 if live else _TOLD_EVERY_S) and not (done and live):
             return
         self._told = now
-        of = "" if total is None else f" of {shown_size(total)}"
+        of = "" if total is None else f" of {format_size(total)}"
         end = "\n" if done or not live else ""
-        line = f"{chr(13) if live else ''}{shown_size(there)}{of} "
+        line = f"{chr(13) if live else ''}{format_size(there)}{of} "
         print(line, end=end, file=unguarded(sys.stderr))
         sys.stderr.flush()
 
@@ -179,7 +179,7 @@ def _declared(name: str) -> DataSet | None:
     return None
 
 
-def _given(data_set: DataSet, written: list[str]) -> dict[str, str] | None:
+def _chosen_places(data_set: DataSet, written: list[str]) -> dict[str, str] | None:
     """Places by source; None, said on stderr, where it is not clear which source is meant."""
     names = [source.name for source in data_set.sources]
     given: dict[str, str] = {}

@@ -16,7 +16,7 @@ from agentc.cli.arguments import (
     add_spec_arguments,
     compile_typed,
     names_spec,
-    show_found,
+    print_diagnostics,
     wants_colour,
 )
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC
@@ -100,7 +100,7 @@ def _explain_spec(arguments: argparse.Namespace) -> int:
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     if compiled.has_errors or compiled.module is None:
         return EXIT_SPEC
     if arguments.format == "json":
@@ -138,7 +138,7 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
     compiled = compile_typed(arguments, table)
     stages = {} if compiled.module is None else compiled.module.stages
     found = [stages[name] for name in matching_names(arguments.name, stages)]
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     if not found:
         if compiled.has_errors:
             return EXIT_SPEC
@@ -241,7 +241,7 @@ def _setting(field: Field, stage: Stage, read: bool) -> Iterator[tuple[str, Json
 
     values = stage_values(stage.body)
     view = OptionView(table=(field,), values=values)
-    given = {path for path in view.given() if path.split(".")[0] == field.name}
+    given = {path for path in view.set_paths() if path.split(".")[0] == field.name}
     whole = view.get(field.name)
     leaves = [f"{field.name}.{sub.name}" for sub in field.fields] if whole is not None else []
     for path in leaves or [field.name]:

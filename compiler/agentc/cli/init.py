@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from agentc.cli.parser import write_new_file
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
-from agentc.text import counted, shown_time
+from agentc.text import counted, format_duration
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -115,7 +115,9 @@ def execute(arguments: argparse.Namespace) -> int:
     name = origin if origin in specs else _best_of(inside, specs, table)
     target: Path = arguments.file or Path(f"{arguments.name or name.replace('/', '-')}.yaml")
     wanted = arguments.name or re.sub(r"[^a-z0-9_-]+", "-", target.stem.lower()).strip("-_")
-    text = _begun(specs[name].read_text(encoding="utf-8"), name, wanted or "experiment", target)
+    text = _derived_spec(
+        specs[name].read_text(encoding="utf-8"), name, wanted or "experiment", target
+    )
     if not write_new_file(target, text):
         return EXIT_USAGE
     print(f"wrote {target}, based on {name}")
@@ -140,7 +142,7 @@ def _print_needs(path: Path, table: BackendTable) -> None:
 
 def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
     """All of them: what runs on any machine, the quickest first, and what does not."""
-    from agentc.text import aligned, shown_time
+    from agentc.text import aligned, format_duration
 
     found = {name: needs_of(path, table) for name, path in specs.items()}
     here = {name: needs for name, needs in found.items() if needs is not None and needs.runs_here}
@@ -148,7 +150,7 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
     rows = [
         (
             f"  {name}",
-            shown_time(needs.seconds) if needs.seconds else "in the store",
+            format_duration(needs.seconds) if needs.seconds else "in the store",
             _title(specs[name]),
         )
         for name, needs in sorted(here.items(), key=lambda pair: pair[1].seconds or 0.0)
@@ -198,7 +200,7 @@ def _title(path: Path) -> str:
     return " ".join(line.strip() for line in lines[at + 1 : at + 4])
 
 
-def _begun(text: str, origin: str, name: str, target: Path) -> str:
+def _derived_spec(text: str, origin: str, name: str, target: Path) -> str:
     """The text of a shipped spec with a head and a name of its own."""
     body = text[text.index("agentc: 1") :]
     body = re.sub(r"^name: .*$", f"name: {name}", body, count=1, flags=re.MULTILINE)
@@ -225,7 +227,7 @@ class SpecNeeds:
     def words(self) -> str:
         """`no GPU, no weights: about 3 min on an idle machine`, or what it takes."""
         if self.seconds is not None:
-            return f"no GPU, no weights: about {shown_time(self.seconds)} on an idle machine"
+            return f"no GPU, no weights: about {format_duration(self.seconds)} on an idle machine"
         parts = [counted(self.gpus, "GPU") if self.gpus else "no GPU"]
         if self.downloads:
             names = sorted(name.rpartition("/")[2] for name in self.downloads)

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import add_spec_arguments, compile_typed, show_diagnostics, show_found
+from agentc.cli.arguments import (
+    add_spec_arguments,
+    compile_typed,
+    print_diagnostics,
+    show_diagnostics,
+)
 from agentc.exit_codes import EXIT_SPEC, EXIT_USAGE
 from agentc.source.files import is_file
 
@@ -75,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
             return EXIT_SPEC
         final = OutsideReferences(pins=resolved)
         compiled = compile_typed(arguments, table, references=final)
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     if compiled.plan is None:
         return EXIT_SPEC
     lock = collect_lock(compiled.plan, compiled.references, compiled.templates, arguments.scale)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentc.run.job_logs import LogFile
     from agentc.run.observe import JobSnapshot
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.store.run_history import KnownRun
+    from agentc.store.run_history import PastRun
 
 HELP = "print the log of a stage's job, or of its servers; -f as it grows"
 
@@ -100,7 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(
-    given: str, run: KnownRun, document: Document, layout: StoreLayout
+    given: str, run: PastRun, document: Document, layout: StoreLayout
 ) -> Mapping[str, Any] | None:
     """The job that a name means; None where there are several, which are listed. Raises
     NoLogError where there is none."""
@@ -149,7 +149,7 @@ def _has_failed(seen: JobSnapshot) -> bool:
 def _show_server(
     arguments: argparse.Namespace,
     job: Mapping[str, Any],
-    run: KnownRun,
+    run: PastRun,
     document: Document,
     layout: StoreLayout,
 ) -> int:
@@ -179,7 +179,7 @@ def _print(
     logs: Sequence[LogFile],
     arguments: argparse.Namespace,
     job: Mapping[str, Any],
-    run: KnownRun,
+    run: PastRun,
 ) -> bool:
     """Print logs, with -f until the job has ended; whether there was anything. Raises
     NoLogError."""

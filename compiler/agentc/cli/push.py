@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentc.published.model_card import CardEvaluation, CardFacts
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.objects import StoredObject
-    from agentc.store.run_history import KnownRun
+    from agentc.store.run_history import PastRun
 
 HELP = "push a checkpoint to a model hub, with a card of what it was made from and how it did"
 
@@ -100,7 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return _upload(folder, arguments) if uploads else 0
 
 
-def _facts(arguments: argparse.Namespace, layout: StoreLayout, run: KnownRun) -> CardFacts:
+def _facts(arguments: argparse.Namespace, layout: StoreLayout, run: PastRun) -> CardFacts:
     """What the card says. Raises CommandError."""
     from agentc.plan.work import object_of, read_plan
     from agentc.published.model_card import CardFacts
@@ -193,7 +193,7 @@ def _spec_text(path: Path | None, sha256: str) -> str | None:
 def _commit(spec: Path) -> str | None:
     """The commit that the spec is in as it is; None outside of Git, or where it was changed."""
 
-    def told(*words: str) -> str:
+    def git(*words: str) -> str:
         return subprocess.run(
             ["git", *words, "--", spec.name],
             cwd=spec.resolve().parent,
@@ -204,7 +204,7 @@ def _commit(spec: Path) -> str | None:
         ).stdout.strip()
 
     try:
-        commit, changes = told("log", "-1", "--format=%H"), told("status", "--porcelain")
+        commit, changes = git("log", "-1", "--format=%H"), git("status", "--porcelain")
     except (OSError, subprocess.SubprocessError):
         return None
     return None if changes or not commit else commit

@@ -15,7 +15,7 @@ from agentc.cli.arguments import (
     add_format_argument,
     compile_typed,
     names_spec,
-    show_found,
+    print_diagnostics,
     wants_colour,
 )
 from agentc.cli.choose_run import add_run_choice, choose_run
@@ -29,7 +29,7 @@ from agentc.text import terminal_width
 
 if TYPE_CHECKING:
     from agentc.plan.work import Document, Work
-    from agentc.store.run_history import KnownRun
+    from agentc.store.run_history import PastRun
 
 
 HELP = "print the path of a run's report, one of its tables, or the verdicts on its claims"
@@ -98,9 +98,9 @@ def execute(arguments: argparse.Namespace) -> int:
         return _fail(str(error), error.exit_code)
     if arguments.tables or arguments.table is not None:
         return _show_tables(page.with_name(TABLES_FILE), run.label, arguments)
-    from agentc.run.report_page import shown_report
+    from agentc.run.report_page import report_to_show
 
-    return _show(shown_report(page, work), arguments)
+    return _show(report_to_show(page, work), arguments)
 
 
 def _show(page: Path, arguments: argparse.Namespace) -> int:
@@ -112,7 +112,7 @@ def _show(page: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _page_of(run: KnownRun, work: Work, layout: StoreLayout) -> Path:
+def _page_of(run: PastRun, work: Work, layout: StoreLayout) -> Path:
     """The page of a run's report; of an unfinished run, one over what the store has. Raises
     _RenderError."""
     from agentc.kinds import REPORT_KIND
@@ -307,5 +307,5 @@ def _compiled(arguments: argparse.Namespace) -> Document | None:
 
     arguments.spec = Path(arguments.name)
     compiled = compile_typed(arguments, load_backends())
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     return None if compiled.plan is None else plan_document(compiled.plan)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from agentc.plan.work import Work
     from agentc.run.side_by_side import RunSide
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.store.run_history import KnownRun
+    from agentc.store.run_history import PastRun
 
-PageOf = Callable[["KnownRun", "Work", "StoreLayout"], Path]
+PageOf = Callable[["PastRun", "Work", "StoreLayout"], Path]
 """The page of a run's report, rendered where the run is unfinished."""
 
 
@@ -38,7 +38,7 @@ def compared_page(
     """Write the page of these runs into the folder of the first; its path. Raises SameRunError
     and what `page_of` raises."""
     from agentc.plan.work import find_work, read_plan
-    from agentc.run.report_page import shown_report
+    from agentc.run.report_page import report_to_show
     from agentc.run.side_by_side import side_by_side
     from agentc.store.run_history import list_runs
 
@@ -58,12 +58,12 @@ def compared_page(
     for run in runs:
         work = find_work(read_plan(run.folder.last_plan), layout)
         page = page_of(run, work, layout)
-        sides.append(_side(run, work, page, shown_report(page, work), target))
+        sides.append(_side(run, work, page, report_to_show(page, work), target))
     target.write_text(side_by_side(sides), encoding="utf-8")
     return target
 
 
-def _side(run: KnownRun, work: Work, page: Path, shown: Path, target: Path) -> RunSide:
+def _side(run: PastRun, work: Work, page: Path, shown: Path, target: Path) -> RunSide:
     from agentc.result_tables import read_tables
     from agentc.run.side_by_side import RunSide
 

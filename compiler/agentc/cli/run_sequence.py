@@ -20,7 +20,12 @@ from agentc.backend_api import BackendTable, load_backends
 from agentc.cli.arguments import same_spec, show_diagnostics, wants_colour
 from agentc.cli.cost import cost_to_run, find_place, show_estimate
 from agentc.cli.pinning import compile_pinned
-from agentc.cli.spec_work import RefusedSpecError, compile_shown, show_rounds, with_stopped_rounds
+from agentc.cli.spec_work import (
+    RefusedSpecError,
+    compile_and_report,
+    show_rounds,
+    with_stopped_rounds,
+)
 from agentc.compilation import Compilation
 from agentc.cost import Estimate, Summary
 from agentc.cost.place import Place
@@ -51,7 +56,7 @@ from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.machine.hardware import DevicesError
 from agentc.runtime.store.file_system import StoreWriteError, writing
 from agentc.runtime.store.layout import StoreLayout
-from agentc.searching.stopping import RoundsSoFar, rounds_so_far, step_before
+from agentc.searching.stopping import RoundsProgress, rounds_progress, step_before
 from agentc.software.requirements import needed_by_plan, report_lacking
 from agentc.store.paths import open_store, plans_folder, variant_of
 from agentc.text import terminal_width
@@ -79,7 +84,7 @@ class ExperimentRun:
     layout: StoreLayout
     place: Place
     compiled: Compilation
-    rounds: tuple[RoundsSoFar, ...]
+    rounds: tuple[RoundsProgress, ...]
     work: Work
 
     @classmethod
@@ -90,7 +95,7 @@ class ExperimentRun:
         if profile is not None and not arguments.dry_run:
             require_executor(profile)
         table = load_backends()
-        compiled = compile_shown(arguments, table)
+        compiled = compile_and_report(arguments, table)
         if not arguments.dry_run:
             if compiled.unavailable:
                 names = ", ".join(compiled.unavailable)
@@ -205,7 +210,7 @@ class ExperimentRun:
             step = step_before(run.plan, stopping, run.rounds, needed) if missing else None
             if step is None:
                 code = run._run_plan(run.plan, run.work, options, cost)
-                after = rounds_so_far(run.work.document, run.layout)
+                after = rounds_progress(run.work.document, run.layout)
                 show_rounds([each for each in after if each not in run.rounds])
                 return code
             if not started and cost[1] is not None:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND
-from agentc.text import fitted, shown_size, terminal_width
+from agentc.text import fitted, format_size, terminal_width
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.store.run_history import DamagedRun, KnownRun
+    from agentc.store.run_history import DamagedRun, PastRun
 
 
 _REMEDY = "running it again writes its plan again, --forget removes its record"
@@ -59,15 +59,15 @@ def show_runs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _described(run: KnownRun, layout: StoreLayout) -> dict[str, Any]:
+def _described(run: PastRun, layout: StoreLayout) -> dict[str, Any]:
     from agentc.plan.work import find_work, read_plan
     from agentc.run.active_runs import active_runs
-    from agentc.run.report_page import shown_page
+    from agentc.run.report_page import published_page
     from agentc.store.objects import size_of
 
     document = read_plan(run.folder.last_plan)
     work = find_work(document, layout)
-    page = shown_page(document, layout)
+    page = published_page(document, layout)
     at_work = any(active.is_alive() for active in active_runs(layout, run.label))
     state = "running" if at_work else "complete" if not work.missing else "unfinished"
     return {
@@ -91,7 +91,7 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
             run["run"],
             run["state"],
             f"{run['done']} of {run['jobs']}",
-            shown_size(run["size"]),
+            format_size(run["size"]),
             time.strftime("%Y-%m-%d %H:%M", time.localtime(run["began"])),
             run["report"] or "-",
         )
@@ -100,7 +100,7 @@ def _table(described: list[dict[str, Any]]) -> list[str]:
     return fitted(rows, terminal_width(sys.stdout))
 
 
-def _in_use(run: KnownRun | DamagedRun) -> bool:
+def _in_use(run: PastRun | DamagedRun) -> bool:
     """Whether a run that begins, or ends, uses its plan: `gc` knows that by the record alone."""
     from agentc.store.run_history import plan_uses
 
@@ -110,7 +110,7 @@ def _in_use(run: KnownRun | DamagedRun) -> bool:
         return False
 
 
-def _forget(labels: list[str], runs: Sequence[KnownRun | DamagedRun], layout: StoreLayout) -> int:
+def _forget(labels: list[str], runs: Sequence[PastRun | DamagedRun], layout: StoreLayout) -> int:
     import os
     import shutil
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agentc.cli import run
 from agentc.cli.arguments import add_format_argument, compile_typed
 from agentc.cli.parser import positive
-from agentc.cli.spec_work import compile_shown, with_stopped_rounds
+from agentc.cli.spec_work import compile_and_report, with_stopped_rounds
 from agentc.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_SPEC, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.store.paths import open_store, variant_of
 
     table = load_backends()
-    compiled = compile_shown(arguments, table)
+    compiled = compile_and_report(arguments, table)
     if not arguments.dry_run:
         compiled = compile_pinned(compiled, arguments, table)
     assert compiled.plan is not None
@@ -207,7 +207,7 @@ class _Scene:
 
 def _show(search: Search, study: Study, folder: StudyFolder, arguments: argparse.Namespace) -> None:
     """All trials, the best, and the command that runs it whole."""
-    from agentc.searching.follow import shown_value
+    from agentc.searching.follow import format_value
     from agentc.store.paths import value_text
     from agentc.text import aligned, counted
 
@@ -226,7 +226,7 @@ def _show(search: Search, study: Study, folder: StudyFolder, arguments: argparse
     names = [axis.name for axis in search.axes]
     rows = [["trial", *names, search.metric, "state", ""]]
     for trial in study.trials:
-        values = [shown_value(trial.params.get(name)) for name in names]
+        values = [format_value(trial.params.get(name)) for name in names]
         value = "-" if trial.value is None else f"{trial.value:.4g}"
         note = "best" if trial is best else trial.why
         rows.append([str(trial.number + 1), *values, value, trial.state, note])

@@ -14,8 +14,8 @@ from agentc.cli.arguments import (
     Param,
     add_allow_path_argument,
     compile_typed,
+    print_diagnostics,
     show_diagnostics,
-    show_found,
 )
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_USAGE
 
@@ -146,7 +146,7 @@ def _from_spec(arguments: argparse.Namespace) -> EnvironmentEntry | int:
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     if compiled.plan is None or compiled.module is None:
         return EXIT_SPEC
     names = list(compiled.module.environments)
@@ -175,7 +175,7 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     from agentc.runtime.machine.process import StoppedError
-    from agentc.runtime.servers.own_server import LeaseError
+    from agentc.runtime.servers.server_process import LeaseError
     from agentc.runtime.software.job_software import SoftwareError
     from agentc.serving.hosting import PORT_TAKEN, Address, episode_lines, hosted
     from agentc.store.paths import open_store
@@ -188,13 +188,13 @@ def _host(entry: EnvironmentEntry, arguments: argparse.Namespace) -> int:
     token = "" if arguments.no_token else os.environ.get("AGENTC_TOKEN") or secrets.token_hex(16)
     address = Address(arguments.host, arguments.port, token)
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         print(f"{entry.software.name}: {line}", file=sys.stderr, flush=True)
 
     try:
         with (
             TemporaryDirectory(prefix="agentc-serve-") as folder,
-            hosted(entry, address, open_store(arguments.store), Path(folder), say) as server,
+            hosted(entry, address, open_store(arguments.store), Path(folder), report) as server,
         ):
             print(f"{name} is at {server.url}, ready in {server.ready_s:.1f} s; Ctrl-C ends it")
             print(f"token: {token or 'none is asked for'}")

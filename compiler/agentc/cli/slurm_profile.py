@@ -74,7 +74,7 @@ def _partition_lines(cluster: Cluster) -> Iterator[str]:
 
 
 def _nodes_and_limit(partition: Partition) -> tuple[str, str]:
-    from agentc.text import counted, shown_time
+    from agentc.text import counted, format_duration
 
     nodes = sum(each.count for each in partition.nodes)
     kinds = {
@@ -85,5 +85,5 @@ def _nodes_and_limit(partition: Partition) -> tuple[str, str]:
     limit = partition.max_minutes
     return (
         counted(nodes, "node") + (f", {' or '.join(sorted(kinds))} each" if kinds else ""),
-        "" if limit is None else f"at most {shown_time(60 * limit)}",
+        "" if limit is None else f"at most {format_duration(60 * limit)}",
     )

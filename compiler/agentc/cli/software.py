@@ -13,12 +13,12 @@ from agentc.cli.arguments import (
     add_locked_argument,
     add_spec_arguments,
     compile_typed,
+    print_diagnostics,
     show_diagnostics,
-    show_found,
 )
 from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_SPEC, EXIT_STORE, EXIT_USAGE
-from agentc.text import aligned, shown_size
+from agentc.text import aligned, format_size
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
@@ -114,7 +114,7 @@ def _sync(arguments: argparse.Namespace, layout: StoreLayout) -> int:
         needed = needed_by_backends(table)
     else:
         compiled = compile_typed(arguments, table)
-        show_found(compiled, arguments)
+        print_diagnostics(compiled, arguments)
         if compiled.plan is None:
             return EXIT_SPEC
         written = () if compiled.module is None else compiled.module.track
@@ -185,7 +185,7 @@ def _ls(arguments: argparse.Namespace, layout: StoreLayout) -> int:
                 stack.digest,
                 str(stack.record.get("python") or "-"),
                 str(len(stack.record.get("versions") or ())),
-                shown_size(size),
+                format_size(size),
                 used or "-",
                 stack.state,
                 users or "-",
@@ -237,7 +237,7 @@ def _gc(arguments: argparse.Namespace, layout: StoreLayout) -> int:
 
     unused_ones = unused(_installed(layout), arguments.days)
     for installed in unused_ones:
-        size = shown_size(installed.size())
+        size = format_size(installed.size())
         print(f"{installed.label:<24} {installed.digest}  {size:>8}  {installed.state}")
     if not unused_ones:
         print("nothing to delete: everything is used, or was used lately")
@@ -260,7 +260,7 @@ def _remove(chosen: tuple[Installed, ...]) -> int:
             print(f"agentc: {error}; it stays", file=sys.stderr)
             code = EXIT_STORE
         else:
-            print(f"deleted {installed.label} ({installed.digest}), {shown_size(size)}")
+            print(f"deleted {installed.label} ({installed.digest}), {format_size(size)}")
     return code
 
 

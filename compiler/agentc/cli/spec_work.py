@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agentc.cli.arguments import compile_typed, show_diagnostics, show_found
+from agentc.cli.arguments import compile_typed, print_diagnostics, show_diagnostics
 from agentc.exit_codes import EXIT_SPEC, CommandError
 from agentc.text import some
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentc.compilation import Compilation
     from agentc.plan.work import Work
     from agentc.runtime.store.layout import StoreLayout
-    from agentc.searching.stopping import RoundsSoFar
+    from agentc.searching.stopping import RoundsProgress
 
 
 class RefusedSpecError(CommandError):
@@ -40,12 +40,12 @@ class SpecWork:
     """A spec against a store: its compilation, how far its rounds are, and what has to run."""
 
     compiled: Compilation
-    rounds: tuple[RoundsSoFar, ...]
+    rounds: tuple[RoundsProgress, ...]
     work: Work
     layout: StoreLayout
 
 
-def compile_shown(
+def compile_and_report(
     arguments: argparse.Namespace, table: BackendTable, form: str = "text"
 ) -> Compilation:
     """The compilation of the spec that was typed, whose diagnostics are shown, errors in this form.
@@ -54,7 +54,7 @@ def compile_shown(
     if compiled.plan is None:
         show_diagnostics(compiled.diagnostics, form)
         raise RefusedSpecError
-    show_found(compiled, arguments)
+    print_diagnostics(compiled, arguments)
     return compiled
 
 
@@ -72,7 +72,7 @@ def find_spec_work(
     from agentc.plan.work import find_work
     from agentc.store.paths import readable_store
 
-    compiled = compile_shown(arguments, table, form)
+    compiled = compile_and_report(arguments, table, form)
     layout = (open_layout or readable_store)(arguments.store)
     compiled, rounds = with_stopped_rounds(compiled, arguments, table, layout)
     assert compiled.plan is not None
@@ -85,14 +85,14 @@ def with_stopped_rounds(
     arguments: argparse.Namespace,
     table: BackendTable,
     layout: StoreLayout,
-) -> tuple[Compilation, tuple[RoundsSoFar, ...]]:
+) -> tuple[Compilation, tuple[RoundsProgress, ...]]:
     """A compilation of the spec that was typed, with no more rounds than are to be done by what the
     store has measured, and how far each repeat with `until:` is. A round that ended may change
     what later rounds rest on, so that each is asked for with the ends of those before it.
 
     Raises StoppedSpecError."""
     from agentc.plan.render import plan_document
-    from agentc.searching.stopping import rounds_so_far
+    from agentc.searching.stopping import rounds_progress
 
     first = compiled
     ends: dict[tuple[str, tuple[int, ...]], int] = {}
@@ -100,7 +100,7 @@ def with_stopped_rounds(
         module, plan = compiled.module, compiled.plan
         if module is None or plan is None or not module.stopping:
             return compiled, ()
-        so_far = rounds_so_far(plan_document(plan), layout)
+        so_far = rounds_progress(plan_document(plan), layout)
         new = {
             (each.repeat, cell): stop.after
             for each, known in zip(module.stopping, so_far, strict=True)
@@ -119,7 +119,7 @@ def with_stopped_rounds(
             raise StoppedSpecError
 
 
-def say_all_rounds(compiled: Compilation) -> None:
+def report_all_rounds(compiled: Compilation) -> None:
     """Say of a directory that plain Snakemake runs that it has all rounds."""
     stopping = () if compiled.module is None else compiled.module.stopping
     if stopping:
@@ -130,7 +130,7 @@ def say_all_rounds(compiled: Compilation) -> None:
         )
 
 
-def show_rounds(so_far: Sequence[RoundsSoFar]) -> None:
+def show_rounds(so_far: Sequence[RoundsProgress]) -> None:
     """A line for each repeat that stops, once for cells of which the same is to be said."""
     from agentc.searching.stopping import round_lines
 

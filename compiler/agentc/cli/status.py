@@ -15,7 +15,7 @@ from agentc.cli.arguments import add_format_argument, names_spec
 from agentc.cli.choose_run import add_run_choice, choose_run
 from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_FAILED
-from agentc.text import counted, shown_time, terminal_width, wrapped_lines
+from agentc.text import counted, format_duration, terminal_width, wrapped_lines
 
 if TYPE_CHECKING:
     from agentc.plan.work import Work
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentc.run.text_view import FoldedJobs
     from agentc.runtime.store.layout import StoreLayout
     from agentc.store.paths import RunFolder
-    from agentc.store.run_history import KnownRun
+    from agentc.store.run_history import PastRun
 
 HELP = "show the state of the jobs of the last run, or list all runs"
 
@@ -134,7 +134,7 @@ def _json_lines(
 
 
 def _overview(
-    run: KnownRun,
+    run: PastRun,
     jobs: Sequence[JobSnapshot],
     entries: Mapping[str, Mapping[str, Any] | None],
     work: Work,
@@ -149,14 +149,14 @@ def _overview(
 
     from agentc.plan.work import object_of
     from agentc.run.text_view import FoldedJobs, fold_jobs, in_queue
-    from agentc.searching.stopping import round_lines, rounds_so_far
+    from agentc.searching.stopping import round_lines, rounds_progress
 
     rows = list(jobs) if each_cell else fold_jobs(jobs)
     servers = {name: job for name, job in waiting.jobs.items() if job.server == name}
     width = max(map(len, (*(row.id for row in rows), *servers)), default=0)
     indent = " " * 6
     yield f"{run.label}: {sum(job.state == 'done' for job in jobs)} of {len(jobs)} jobs are done"
-    for line in round_lines(rounds_so_far(work.document, layout)):
+    for line in round_lines(rounds_progress(work.document, layout)):
         yield f"  {line}"
     staging = {str(job["id"]): layout.staging(object_of(job)) for job in work.needed}
     for row in rows:
@@ -244,4 +244,4 @@ def _ending(folder: RunFolder) -> str:
 def _expectation(entry: Mapping[str, Any] | None) -> str:
     """` (expected: 31 s)`."""
 
-    return "" if entry is None else f" (expected: {shown_time(entry['seconds'][1])})"
+    return "" if entry is None else f" (expected: {format_duration(entry['seconds'][1])})"

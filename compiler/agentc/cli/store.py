@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agentc.cli.arguments import add_format_argument
 from agentc.cli.parser import add_store_argument
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_STORE
-from agentc.text import counted, fitted, shown_size, terminal_width
+from agentc.text import counted, fitted, format_size, terminal_width
 
 if TYPE_CHECKING:
     from agentc.runtime.store.layout import StoreLayout
@@ -125,14 +125,14 @@ def _print_table(objects: Sequence[StoredObject], sizes: Mapping[str, int]) -> N
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if started else "?"
         seconds = f"{manifest.get('wall_s') or 0.0:.1f} s"
         kind, job = str(manifest.get("type", "?")), str(manifest.get("id", ""))
-        rows.append((stored.name, kind, shown_size(sizes[stored.name]), seconds, when, job))
+        rows.append((stored.name, kind, format_size(sizes[stored.name]), seconds, when, job))
     if rows:
         heads = ("OBJECT", "TYPE", "SIZE", "TIME", "STARTED", "JOB")
         width = terminal_width(sys.stdout)
         table = fitted([heads, *rows], width, right=(2, 3), drop=(3, 1, 4))
         # Programs that read the lines get objects only.
         print("\n".join(table if width is not None else table[1:]))
-    total = f"{counted(len(objects), 'object')}, {shown_size(sum(sizes.values()))}"
+    total = f"{counted(len(objects), 'object')}, {format_size(sum(sizes.values()))}"
     print(total, file=sys.stderr)
 
 
@@ -189,13 +189,13 @@ def _gc(arguments: argparse.Namespace, layout: object) -> int:
         print("nothing to delete: all that is there belongs to a run")
         return 0
     if not arguments.delete:
-        print(f"{shown_size(garbage.size)} could be deleted; `agentc store gc --delete` does it")
+        print(f"{format_size(garbage.size)} could be deleted; `agentc store gc --delete` does it")
         return 0
     kept = collect(layout, garbage)
     for name in kept:
         print(f"kept after all: {name}, which somebody works on or needs now")
     left = garbage.without(kept)
-    print(f"deleted {shown_size(left.size)}")
+    print(f"deleted {format_size(left.size)}")
     return 0
 
 
@@ -208,19 +208,19 @@ def _garbage_lines(garbage: Garbage, layout: StoreLayout) -> Iterator[str]:
     for name in garbage.objects:
         runs.setdefault(owners[name].label, []).append(name)
     for label, names in sorted(runs.items()):
-        size = shown_size(sum(garbage.objects[name] for name in names))
+        size = format_size(sum(garbage.objects[name] for name in names))
         whose = f"{label}, of earlier plans" if label else "of no run that is known"
         yield f"{whose}: {counted(len(names), 'object')}, {size}"
         width = max(len(owners[name].job) for name in names)
         for name in sorted(names, key=lambda one: (owners[one].job, one)):
             stage = owners[name].job.ljust(width)
-            yield f"  {stage}  {name:<44} {shown_size(garbage.objects[name]):>8}"
+            yield f"  {stage}  {name:<44} {format_size(garbage.objects[name]):>8}"
     for title, part in (
         ("unfinished work", garbage.staging),
         ("software stack", garbage.software),
     ):
         for name, size_of_it in part.items():
-            yield f"{title:<21} {name:<44} {shown_size(size_of_it):>8}"
+            yield f"{title:<21} {name:<44} {format_size(size_of_it):>8}"
     for page, goes in reports_of(layout, garbage.objects):
         yield f"a report goes: {page}" if goes else f"a report stays without its results: {page}"
 

@@ -115,7 +115,7 @@ class Bench:
         if isinstance(backend, EnvironmentBackend):
             # It asks as many models as its lease needs with these values.
             told = {}
-            for role in self._asked(backend, own):
+            for role in self._simulator_roles(backend, own):
                 made.append(_endpoint(role))
                 servers[made[-1].id] = _resource(made[-1].id, made[-1].id, {})
                 told[str(role.name)] = Value({"server": made[-1].id}, _SPAN)
@@ -126,7 +126,7 @@ class Bench:
             _MADE[_ACTOR], {"split": "train"}, (), "Act.", worlds, servers, backend, *made
         )
 
-    def _asked(self, backend: EnvironmentBackend, entry: Resource) -> list[SimulatorRole]:
+    def _simulator_roles(self, backend: EnvironmentBackend, entry: Resource) -> list[SimulatorRole]:
         """The model servers that the entry's lease needs."""
         attempt = attempt_resource(entry, BackendTable({backend.id: backend}))
         needs = () if attempt is None or attempt.lease is None else attempt.lease.needs

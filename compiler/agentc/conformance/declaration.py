@@ -62,7 +62,7 @@ def check_documentation(subject: BackendUnderTest) -> None:
     """Sentences for people: they become `agentc explain`, the schema and the reference pages."""
     backend = subject.backend
     demand(backend.doc.strip().endswith("."), f"`doc` is no sentence: {backend.doc!r}")
-    for path, field, _ in leaves(subject.own_fields):
+    for path, field, _ in leaves(subject.declared_fields):
         demand(bool(field.doc.strip()), f"the setting `{path}` has no doc")
     demand(backend.version >= 1, f"version {backend.version}: the first is 1")
 
@@ -80,7 +80,7 @@ def check_environment_facts(subject: BackendUnderTest) -> None:
     assert isinstance(subject.backend, EnvironmentBackend)
     try:
         backend = subject.backend.under(subject.start)
-        subject.backend.under({field.name: None for field in subject.own_fields})
+        subject.backend.under({field.name: None for field in subject.declared_fields})
     except Exception as error:
         raise Fault(f"`configured` raises {type(error).__name__}: {error}") from error
     low, high = backend.reward_range

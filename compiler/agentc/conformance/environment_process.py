@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 from agentc.conformance.check import Fault, Skipped, demand
 from agentc.runtime.machine.process import start
 from agentc.runtime.servers.job_leases import fill_placeholders
-from agentc.runtime.servers.own_server import http_address
 from agentc.runtime.servers.server_log import last_lines
+from agentc.runtime.servers.server_process import http_address
 from agentc.runtime.software.job_software import code_directory, job_variables
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.plan_file import module_of
@@ -302,10 +302,12 @@ def episode_reward(kind: str, rewards: Sequence[float]) -> float:
 
 def demand_same(expected: Sequence[Row], found: Sequence[Row], where: str) -> None:
     for number, (one, other) in enumerate(zip_longest(expected, found)):
-        demand(one == other, f"{where}: row {number} is {_shown(other)}, expected {_shown(one)}")
+        demand(
+            one == other, f"{where}: row {number} is {_row_text(other)}, expected {_row_text(one)}"
+        )
 
 
-def _shown(row: Row | None) -> str:
+def _row_text(row: Row | None) -> str:
     if row is None:
         return "missing"
     text, reward, done = row

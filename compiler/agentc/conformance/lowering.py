@@ -61,7 +61,7 @@ def check_same_everywhere(subject: BackendUnderTest) -> None:
     here = _lowered(subject)
     if subject.backend is not load_backends().backends.get(subject.backend.id):
         raise Skipped("the backend is not installed")
-    [there] = ask_elsewhere(lowering_asked(subject))
+    [there] = ask_elsewhere(lowering_request(subject))
     demand(
         there["text"] == here.text(),
         "lowering gives other jobs in another process: something depends on the order of a set, "
@@ -69,7 +69,7 @@ def check_same_everywhere(subject: BackendUnderTest) -> None:
     )
 
 
-def lowering_asked(subject: BackendUnderTest) -> dict[str, Any]:
+def lowering_request(subject: BackendUnderTest) -> dict[str, Any]:
     """What `agentc.conformance.elsewhere` is asked, to lower the plain stage."""
     return {
         "lower": subject.backend.id,

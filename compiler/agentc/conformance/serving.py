@@ -31,7 +31,7 @@ def served_checks(
         return
 
     @cache
-    def found() -> tuple[Lease, Path]:
+    def planned() -> tuple[Lease, Path]:
         return lease_of(subject)
 
     @cache
@@ -48,7 +48,7 @@ def served_checks(
     def alone(
         hash_seed: int = 0, extra: Sequence[str] = ()
     ) -> AbstractContextManager[ServedEnvironment]:
-        lease, python = found()
+        lease, python = planned()
         return served(
             lease.draft.program,
             python,

@@ -19,7 +19,7 @@ from agentc.kinds.table import TRAINERS
 
 def sample(field: Field) -> Any:
     """A valid value of a field that must be given."""
-    return next(others(field, None))
+    return next(other_values(field, None))
 
 
 def leaves(table: tuple[Field, ...], prefix: str = "") -> Iterator[tuple[str, Field, str]]:
@@ -33,7 +33,7 @@ def leaves(table: tuple[Field, ...], prefix: str = "") -> Iterator[tuple[str, Fi
             yield path, field, field.identity
 
 
-def others(field: Field, value: Any) -> Iterator[Any]:
+def other_values(field: Field, value: Any) -> Iterator[Any]:
     """Valid values other than `value`."""
     schema = field.schema
     choices = schema.get("enum")
@@ -132,7 +132,7 @@ class BackendUnderTest:
     pythons: Mapping[str, Path] = dataclasses.field(default_factory=dict)
 
     @property
-    def own_fields(self) -> tuple[Field, ...]:
+    def declared_fields(self) -> tuple[Field, ...]:
         """What the backend itself declares: options of a stage's backend, fields of the others."""
         backend = self.backend
         return backend.options if isinstance(backend, StageBackend) else backend.fields
@@ -141,9 +141,9 @@ class BackendUnderTest:
     def table(self) -> tuple[Field, ...]:
         """All settings: those of the kind, and the backend's own."""
         if not isinstance(self.backend, StageBackend):
-            return self.own_fields
+            return self.declared_fields
         kind = kind_named(self.backend.kind)
-        return (*(() if kind is None else kind.fields), *self.own_fields)
+        return (*(() if kind is None else kind.fields), *self.declared_fields)
 
     @property
     def start(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class BackendUnderTest:
         if path in self.tried:
             yield from self.tried[path]
         else:
-            yield from others(field, value_at(values, path, field))
+            yield from other_values(field, value_at(values, path, field))
 
     def rivals(self) -> list[str]:
         """Ids of the other installed backends that could do the same work."""

@@ -70,7 +70,7 @@ class Workload:
     asked: Quantity = ZERO
     asked_replied: Quantity = ZERO
     asked_context: Quantity = ZERO
-    asked_model: ModelShape | None = None
+    simulator_model: ModelShape | None = None
     model: ModelShape | None = None
     output: Rows | ModelShape | None = None
     like: int = 0
@@ -202,7 +202,7 @@ def with_simulator(guesses: Guesses, subject: JobProfile, work: Workload) -> Wor
         asked=work.turns.times(total([read, reply])),
         asked_replied=replied,
         asked_context=read,
-        asked_model=guesses.model_of(subject, role),
+        simulator_model=guesses.model_of(subject, role),
     )
 
 

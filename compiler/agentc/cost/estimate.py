@@ -209,7 +209,7 @@ class Estimator:
             times[ground] = self.time(subject, work)
         refined = times[ground]
         seconds, basis = refined.quantity, _basis(subject, work, refined)
-        own = self._own_times(subject)
+        own = self._recorded_times(subject)
         if own:
             seconds = Quantity(weighted_median([(wall, 1.0) for wall in own]), _AGAIN)
             basis = "its own run" if len(own) == 1 else f"its own {len(own)} runs"
@@ -261,7 +261,7 @@ class Estimator:
         spread = ((share * program.spread) ** 2 + ((1 - share) * start.spread) ** 2) ** 0.5
         return replace(refined, quantity=Quantity(median, spread))
 
-    def _own_times(self, subject: JobProfile) -> list[float]:
+    def _recorded_times(self, subject: JobProfile) -> list[float]:
         """Times of the very same job elsewhere, or before its result was deleted."""
         times = list(self.walls.get((subject.object, subject.machine.kind), ()))
         elsewhere = self.subjects.get(subject.object)

@@ -16,7 +16,7 @@ from agentc.cost.estimate import Estimate
 from agentc.cost.observe import read_subject
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
-from agentc.text import fitted, shown_count, shown_time
+from agentc.text import fitted, format_count, format_duration
 
 Entry = Mapping[str, Any]
 
@@ -98,20 +98,20 @@ def outcome_lines(found: Iterable[StageOutcome], width: int | None = None) -> li
         rows.append(
             (
                 each.stage,
-                shown_time(middle),
-                f"{shown_time(low)} to {shown_time(high)}",
-                shown_time(each.actual),
+                format_duration(middle),
+                f"{format_duration(low)} to {format_duration(high)}",
+                format_duration(each.actual),
                 verdict(each),
                 each.basis,
             )
         )
     total, took = sum(each.expected[1] for each in found), sum(each.actual for each in found)
-    rows.append(("all together", shown_time(total), "", shown_time(took), "", ""))
+    rows.append(("all together", format_duration(total), "", format_duration(took), "", ""))
     lines = fitted(rows, width, right=(1, 2, 3), drop=(5, 2))
     tokens = [(e.tokens, e.actual_tokens) for e in found if e.actual_tokens and e.tokens]
     if tokens:
         guessed, actual = sum(pair[0] for pair in tokens), sum(pair[1] or 0.0 for pair in tokens)
-        lines.append(f"tokens: {shown_count(guessed)} expected, {shown_count(actual)} actual")
+        lines.append(f"tokens: {format_count(guessed)} expected, {format_count(actual)} actual")
     return lines
 
 

@@ -20,9 +20,9 @@ from agentc.plan.stage_names import FEWEST_CELLS, of_all_cells
 from agentc.text import (
     counted,
     fitted,
-    shown_count,
-    shown_size,
-    shown_time,
+    format_count,
+    format_duration,
+    format_size,
     some,
     wrapped_lines,
 )
@@ -59,7 +59,7 @@ def cost_table(
 
 def total_lines(summary: Summary, cached: int) -> list[str]:
     """What remains, in a few lines."""
-    spent = f" (they took {shown_time(summary.spent_seconds)})" if cached else ""
+    spent = f" (they took {format_duration(summary.spent_seconds)})" if cached else ""
     there = f"{cached} of the results are in the store already{spent}" if cached else ""
     if not summary.jobs:
         return [there, "nothing is left to run"] if there else ["nothing is left to run"]
@@ -70,10 +70,10 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
         f"  job time    {_band_time(summary.work)}",
     ]
     if _is_loaded(summary):
-        lines.insert(2, f"  now         {shown_time(summary.loaded):<10} at the current load")
+        lines.insert(2, f"  now         {format_duration(summary.loaded):<10} at the current load")
     if summary.gpu_hours.median:
         shared = summary.shared_gpu_hours
-        held = f"  {shown_count(shared)} of them shared servers'" if shared else ""
+        held = f"  {format_count(shared)} of them shared servers'" if shared else ""
         lines.append(f"  GPU-hours   {_band_count(summary.gpu_hours)}{held}")
     if summary.tokens.median:
         lines.append(f"  tokens      {_band_count(summary.tokens)}")
@@ -84,16 +84,18 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
     if summary.unknown:
         lines.append(f"  {_unknown(summary)}")
     chain = " > ".join(_shortened(summary.path))
-    lines.append(f"longest chain: {shown_time(summary.path_seconds)}, however many {on}s: {chain}")
+    lines.append(
+        f"longest chain: {format_duration(summary.path_seconds)}, however many {on}s: {chain}"
+    )
     return [*lines, *([there] if there else [])]
 
 
 def short_cost(estimate: Estimate) -> str:
     """One job's cost in a few words, for a column of the plan: `about 3 min`."""
     if estimate.state == "cached":
-        return f"took {shown_time(estimate.seconds.median)}"
-    gpus = f", {shown_count(estimate.gpu_hours.median)} GPU-h" if estimate.gpus else ""
-    return f"about {shown_time(estimate.seconds.median)}{gpus}"
+        return f"took {format_duration(estimate.seconds.median)}"
+    gpus = f", {format_count(estimate.gpu_hours.median)} GPU-h" if estimate.gpus else ""
+    return f"about {format_duration(estimate.seconds.median)}{gpus}"
 
 
 def cost_column(estimates: Mapping[str, Estimate]) -> dict[str, str]:
@@ -106,17 +108,15 @@ def summary_lines(summary: Summary) -> list[str]:
     and `60 s to 3 min with -j 2, 1.2M tokens, 9 MB of disk`."""
     if not summary.jobs:
         return ["nothing is left to run"]
-    first = f"about {shown_time(summary.wall.median)} {_where(summary)}"
+    first = f"about {format_duration(summary.wall.median)} {_where(summary)}"
     if _is_loaded(summary):
-        first += f"; about {shown_time(summary.loaded)} at the current load"
-    parts = [
-        f"{shown_time(summary.wall.low)} to {shown_time(summary.wall.high)} with -j {summary.cores}"
-    ]
+        first += f"; about {format_duration(summary.loaded)} at the current load"
+    parts = [f"{_time_range(summary.wall)} with -j {summary.cores}"]
     if summary.gpu_hours.median:
-        parts.append(f"{shown_count(summary.gpu_hours.median)} GPU-hours")
+        parts.append(f"{format_count(summary.gpu_hours.median)} GPU-hours")
     if summary.tokens.median:
-        parts.append(f"{shown_count(summary.tokens.median)} tokens")
-    parts.append(f"{shown_size(summary.disk.median)} of disk")
+        parts.append(f"{format_count(summary.tokens.median)} tokens")
+    parts.append(f"{format_size(summary.disk.median)} of disk")
     assumed = [_unknown(summary)] if summary.unknown else []
     return [first, ", ".join(parts), *assumed]
 
@@ -145,7 +145,7 @@ def _is_loaded(summary: Summary) -> bool:
 def _saved(summary: Summary) -> str:
     if not summary.checkpoints:
         return ""
-    return f"  {shown_size(summary.checkpoints)} of it checkpoints of {summary.saver}"
+    return f"  {format_size(summary.checkpoints)} of it checkpoints of {summary.saver}"
 
 
 def _unknown(summary: Summary) -> str:
@@ -249,13 +249,13 @@ def _rows(
             (
                 stage,
                 str(len(jobs)),
-                shown_time(seconds.median),
-                f"{shown_time(seconds.low)} to {shown_time(seconds.high)}"
+                format_duration(seconds.median),
+                f"{format_duration(seconds.low)} to {format_duration(seconds.high)}"
                 if seconds.spread
                 else "",
-                shown_count(gpu_hours) if gpu_hours else "",
-                shown_count(tokens) if tokens else "",
-                shown_size(sum(each.disk.median for each in jobs)),
+                format_count(gpu_hours) if gpu_hours else "",
+                format_count(tokens) if tokens else "",
+                format_size(sum(each.disk.median for each in jobs)),
                 memory[min(held, key=places.__getitem__)] if held else "",
                 _basis(jobs),
             )
@@ -282,17 +282,19 @@ def _shortened(path: Sequence[str]) -> list[str]:
 
 
 def _band_time(band: Band) -> str:
-    return (
-        f"{shown_time(band.median):<10} {shown_time(band.low)} to {shown_time(band.high)}".rstrip()
-    )
+    return f"{format_duration(band.median):<10} {_time_range(band)}".rstrip()
+
+
+def _time_range(band: Band) -> str:
+    return f"{format_duration(band.low)} to {format_duration(band.high)}"
 
 
 def _band_count(band: Band) -> str:
-    return f"{shown_count(band.median):<10} {shown_count(band.low)} to {shown_count(band.high)}"
+    return f"{format_count(band.median):<10} {format_count(band.low)} to {format_count(band.high)}"
 
 
 def _band_bytes(band: Band) -> str:
-    return f"{shown_size(band.median):<10} {shown_size(band.low)} to {shown_size(band.high)}"
+    return f"{format_size(band.median):<10} {format_size(band.low)} to {format_size(band.high)}"
 
 
 def _quantiles(of: Quantity | Band) -> list[Json]:
@@ -342,10 +344,10 @@ def over_budget(
 
 def _amounts(budget: Budget, summary: Summary) -> list[Amount]:
     known: dict[str, tuple[Band, float, Callable[[float], str], Callable[[Estimate], float]]] = {
-        "wall_hours": (summary.wall, 3600, shown_time, lambda job: job.seconds.median),
+        "wall_hours": (summary.wall, 3600, format_duration, lambda job: job.seconds.median),
         "gpu_hours": (summary.gpu_hours, 1, _gpu_hours, lambda job: job.gpu_hours.median),
         "tokens": (summary.tokens, 1, _tokens, lambda job: job.tokens.median),
-        "disk_gb": (summary.disk, 1e9, shown_size, lambda job: job.disk.median),
+        "disk_gb": (summary.disk, 1e9, format_size, lambda job: job.disk.median),
     }
     return [
         Amount(key=key, band=known[key][0], limit=limit * known[key][1], show=known[key][2],
@@ -375,8 +377,8 @@ def _diagnostic(budget: Budget, amount: Amount, estimates: Iterable[Estimate]) -
 
 
 def _gpu_hours(amount: float) -> str:
-    return f"{shown_count(amount)} GPU-hours"
+    return f"{format_count(amount)} GPU-hours"
 
 
 def _tokens(amount: float) -> str:
-    return f"{shown_count(amount)} tokens"
+    return f"{format_count(amount)} tokens"

@@ -68,7 +68,7 @@ def server_start(server: ServerProfile, machine: ComputeProfile, work: Workload)
 
 def time_traits(subject: JobProfile, work: Workload) -> Traits:
     """What the speed of a program is compared by."""
-    server = subject.asked_server
+    server = subject.simulator_server
     return {
         "machine": subject.machine.kind,
         "cpus": float(subject.cpus),
@@ -145,7 +145,7 @@ def _reinforcement(subject: JobProfile, work: Workload, model: ModelShape) -> Ef
 
 
 def _episodes(subject: JobProfile, work: Workload) -> Effort:
-    server = subject.asked_server
+    server = subject.simulator_server
     concurrency = subject.placement.get("concurrency") or subject.number("concurrency", 32)
     # Candidates of a turn are asked for at once, and each counts.
     alone = subject.forecast == "candidates"
@@ -173,22 +173,22 @@ def _episodes(subject: JobProfile, work: Workload) -> Effort:
             flops += 2 * work.model.parameters.median * scored
         prefill = Quantity(flops / rate.median, rate.spread)
     decode = decode.widened(prior("occupancy").spread)
-    amount = total([decode, prefill, acting, _asked_time(subject, work, together)])
+    amount = total([decode, prefill, acting, _simulator_time(subject, work, together)])
     return _sum([prior("light_job"), amount], amount, work.turns.spread)
 
 
-def _asked_time(subject: JobProfile, work: Workload, together: float) -> Quantity:
+def _simulator_time(subject: JobProfile, work: Workload, together: float) -> Quantity:
     """Time that episodes wait for a model that their environment asks: so many at once."""
     server = None if subject.asking is None else subject.servers[subject.asking]
     if server is None or not work.asked_replied.median:
         return ZERO
     steps = work.asked_replied.median / together
-    if not server.own or work.asked_model is None:
+    if not server.own or work.simulator_model is None:
         return Quantity(steps / value("remote_rate"), prior("remote_rate").spread)
     machine = subject.machine
     if server.devices:
         machine = gpu_machine(machine.kind if machine.is_gpu else DEFAULT_GPU, server.devices)
-    theirs = replace(work, model=work.asked_model, context=work.asked_context)
+    theirs = replace(work, model=work.simulator_model, context=work.asked_context)
     return _decode_step(machine, theirs, together, server.backend).times(steps)
 
 
@@ -198,7 +198,7 @@ def _scoring(subject: JobProfile, work: Workload, model: ModelShape) -> Effort:
     rate = _reading_rate(subject.machine, model)
     flops = 2 * model.parameters.median * work.tokens.median
     passing = Quantity(flops / rate.median, rate.spread)
-    if subject.asked_server is not None:
+    if subject.simulator_server is not None:
         return _sum([prior("light_job"), passing], passing, work.tokens.spread)
     machine = subject.machine
     start = prior("cuda_start") if machine.is_gpu else prior("torch_start")

@@ -73,9 +73,9 @@ class JobProfile:
     def setting(self, name: str) -> Any:
         """A setting of the kind: what the spec set, else its default; null stays null."""
         setting = table_of(self.kind).find(name)
-        return self.settings.get(name) if setting is None else effective(setting, self._given)
+        return self.settings.get(name) if setting is None else effective(setting, self._set_value)
 
-    def _given(self, parts: Sequence[str]) -> Json | Absent:
+    def _set_value(self, parts: Sequence[str]) -> Json | Absent:
         found: Json | Absent = self.settings.get(".".join(parts), ABSENT)
         return found
 
@@ -107,7 +107,7 @@ class JobProfile:
         return next((r for r in self.servers if is_model_server(r) and r != "policy"), None)
 
     @property
-    def asked_server(self) -> ServerProfile | None:
+    def simulator_server(self) -> ServerProfile | None:
         """The model server that the job's program asks."""
         return self.servers.get("policy")
 

@@ -294,7 +294,7 @@ class Forecaster:
     def _training(self, subject: JobProfile) -> Workload:
         start = self.model_of(subject, "model")
         model = start or shape_of_name("")
-        data = [_kept(part, subject) for part in self.rows_of(subject, "data")]
+        data = [_trained_rows(part, subject) for part in self.rows_of(subject, "data")]
         rows = sum_in_step(part.count for part in data)
         label = data[0].label if data else ""
         # Lengths of rows go together: they rest on the same guesses.
@@ -380,7 +380,7 @@ class Forecaster:
         return None
 
 
-def _kept(rows: Rows, subject: JobProfile) -> Rows:
+def _trained_rows(rows: Rows, subject: JobProfile) -> Rows:
     """The rows that a training takes: of a policy's episodes those that are good enough."""
     if subject.setting("min_reward") is None or not rows.label.startswith("policy"):
         return rows

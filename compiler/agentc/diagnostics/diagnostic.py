@@ -64,7 +64,7 @@ def split_lines(text: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class KeptLines:
+class SourceLines:
     """The lines of sources; each source is split once, however many diagnostics quote it."""
 
     _kept: dict[Source, list[str]] = field(default_factory=dict)

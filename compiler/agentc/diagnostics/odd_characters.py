@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from agentc.diagnostics.diagnostic import Diagnostic, KeptLines, Span
+from agentc.diagnostics.diagnostic import Diagnostic, SourceLines, Span
 
 _GROUPS = {
     # Cyrillic, Greek, Armenian and Latin letters that print as these do.
@@ -119,7 +119,7 @@ class CharacterNames:
     """Adds to diagnostics what their characters are; keeps the lines of each source."""
 
     def __init__(self) -> None:
-        self._lines = KeptLines()
+        self._lines = SourceLines()
 
     def explained(self, found: Diagnostic) -> Diagnostic:
         """The diagnostic, with the first odd character of the text that it is about."""

@@ -6,7 +6,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from agentc.diagnostics.diagnostic import Diagnostic, KeptLines, Span, uses_of
+from agentc.diagnostics.diagnostic import Diagnostic, SourceLines, Span, uses_of
 from agentc.text import counted
 
 _WIDEST = 160
@@ -35,7 +35,7 @@ def render_blocks(
     diagnostics: Sequence[Diagnostic], *, colour: bool = False, most: int = 50
 ) -> str:
     """`render_text` without the count of all."""
-    lines = KeptLines()
+    lines = SourceLines()
     blocks = [_block(diagnostic, lines, colour) for diagnostic in diagnostics[:most]]
     if len(diagnostics) > most:
         blocks.append(f"... and {len(diagnostics) - most} more\n")
@@ -89,7 +89,7 @@ def _counts(diagnostics: Sequence[Diagnostic]) -> dict[str, int]:
     }
 
 
-def _block(diagnostic: Diagnostic, kept: KeptLines, colour: bool) -> str:
+def _block(diagnostic: Diagnostic, kept: SourceLines, colour: bool) -> str:
     label = _painted(f"{diagnostic.severity}[{diagnostic.code}]", diagnostic.severity, colour)
     message = _painted(_printable(diagnostic.message), "bold", colour)
     span = diagnostic.span
@@ -109,7 +109,7 @@ def _block(diagnostic: Diagnostic, kept: KeptLines, colour: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _excerpt(span: Span, kept: KeptLines, severity: str, colour: bool) -> list[str]:
+def _excerpt(span: Span, kept: SourceLines, severity: str, colour: bool) -> list[str]:
     lines = kept.of(span.source)
     if not 1 <= span.line <= len(lines):
         return []

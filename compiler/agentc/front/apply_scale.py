@@ -93,7 +93,7 @@ def _overlay(entry: Entry, root: Mapping, sink: Sink) -> Mapping | None:
                 fix="sweep in the spec itself: `matrix:` at the top level",
             )
         elif key in _TABLES:
-            _check_known(value, base, f"`{key}`", place, sink)
+            _check_names(value, base, f"`{key}`", place, sink)
         found.append(Entry(part.key, value))
     return Mapping(tuple(found), mapping.span)
 
@@ -110,7 +110,7 @@ def _defaults(node: Node, base: Entry | None, place: Place, sink: Sink) -> Node:
     """`{rounds: 1}` as `{rounds: {default: 1}}`."""
     if not isinstance(node, Mapping):
         return node
-    _check_known(node, base, "`params`", place, sink)
+    _check_names(node, base, "`params`", place, sink)
     return Mapping(
         tuple(
             Entry(each.key, Mapping((Entry(_default_key(each.key), each.value),), each.value.span))
@@ -124,7 +124,7 @@ def _default_key(key: Scalar) -> Scalar:
     return Scalar("default", False, key.span)
 
 
-def _check_known(node: Node, base: Entry | None, what: str, place: Place, sink: Sink) -> None:
+def _check_names(node: Node, base: Entry | None, what: str, place: Place, sink: Sink) -> None:
     known = base.value if base is not None else None
     if base is not None and not isinstance(known, Mapping):
         return  # that is the trouble, and `structure` says so
@@ -155,7 +155,7 @@ def _check_rounds(node: Node, base: Node, place: Place, sink: Sink) -> None:
     if _has_slip(base, "repeat") or _has_slip(below.value, "stages"):
         return  # what it has may stand there
     if stages is not None and isinstance(below.value, Mapping):
-        _check_known(stages.value, below.value.find("stages"), "the repeat", place, sink)
+        _check_names(stages.value, below.value.find("stages"), "the repeat", place, sink)
 
 
 def _has_slip(node: Node, key: str) -> bool:

@@ -53,7 +53,7 @@ class StageBinder:
             return None
         draft = StageDraft(unrolled, declared.kind, dict(declared.keys))
         settings = self._settings(draft)
-        inputs = self._inputs(draft) | self._asked(draft, settings.body.uses)
+        inputs = self._inputs(draft) | self._simulator_models(draft, settings.body.uses)
         if not draft.whole:
             return None
         return Stage(
@@ -269,7 +269,7 @@ class StageBinder:
                 draft.whole = False  # structuring has reported it
         return inputs
 
-    def _asked(self, draft: StageDraft, uses: Mapping[str, str]) -> dict[str, Ids]:
+    def _simulator_models(self, draft: StageDraft, uses: Mapping[str, str]) -> dict[str, Ids]:
         entry = self.environments.get(uses.get("environment", ""))
         return simulator_models(draft, entry, partial(self.meant.of, draft), self.sink)
 
@@ -401,7 +401,7 @@ def simulator_models(
     inputs: dict[str, Ids] = {}
     for name in () if entry is None else entry.simulators:
         assert entry is not None
-        model, span = entry.asked_model(name), entry.spans.get(f"{name}.model")
+        model, span = entry.simulator_model(name), entry.spans.get(f"{name}.model")
         if model is None or span is None:
             continue
         if sink.has_error_at(span):

@@ -157,8 +157,8 @@ def _unmet(entry: Entry, possible: Mapping[str, _Condition], reading: ClaimReadi
     wanted, other = _wanted(key, entry.value, condition, reading)
     if isinstance(wanted, Failed) or (condition.value == wanted) != other:
         return None
-    needed = "another value" if other else _shown(wanted)
-    return f"{condition.name} is {_shown(condition.value)}, and the claim needs {needed}"
+    needed = "another value" if other else _value_text(wanted)
+    return f"{condition.name} is {_value_text(condition.value)}, and the claim needs {needed}"
 
 
 def _wanted(
@@ -183,5 +183,5 @@ def _wanted(
     return coercion.value(node, condition.schema, key), False
 
 
-def _shown(value: Json) -> str:
+def _value_text(value: Json) -> str:
     return "not set" if value is None else f"`{value}`"

@@ -110,7 +110,7 @@ def is_comparable(
     elif not same_world(one, other, reading):
         reason = "they use different environments"
     else:
-        kind = {name: (given(one, name), given(other, name)) for name in SAME_TASKS}
+        kind = {name: (setting_value(one, name), setting_value(other, name)) for name in SAME_TASKS}
         differing = [name for name, (left, right) in kind.items() if left != right]
         if not differing:
             return True
@@ -143,7 +143,7 @@ def same_world(one: Stage, other: Stage, reading: ClaimReading) -> bool:
     return bool(names) and known[0] == known[1]
 
 
-def given(stage: Stage, name: str) -> Json:
+def setting_value(stage: Stage, name: str) -> Json:
     """A setting as the spec has it; None where it says nothing."""
     value = stage.fields.get(name)
     return None if value is None else value.json
@@ -257,7 +257,9 @@ def is_comparable_curve(
         reason = "they are the same stage"
     elif not same_world(one, other, reading):
         reason = "they play different environments"
-    elif differing := [name for name in SAME_TASKS if given(one, name) != given(other, name)]:
+    elif differing := [
+        name for name in SAME_TASKS if setting_value(one, name) != setting_value(other, name)
+    ]:
         reason = f"`{differing[0]}` is not the same in both"
     elif (_evaluated(one) is None) != (_evaluated(other) is None):
         reason = "one has evaluations on its curve, the other the episodes that it trained on"

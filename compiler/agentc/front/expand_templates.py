@@ -188,7 +188,7 @@ class _Expander:
     def _closure(
         self, template: Template, given: Entry | None, source: Source, use: Entry, lost: bool
     ) -> Closure:
-        values = self._given(template, given)
+        values = self._params_of_use(template, given)
         arguments: dict[str, Argument] = {}
         closure = Closure(template.name, arguments)
         for name, param in template.params.items():
@@ -211,7 +211,7 @@ class _Expander:
                 self.evaluator.coerce_argument(argument, own.value)
         return closure
 
-    def _given(self, template: Template, given: Entry | None) -> Mapping[str, Entry]:
+    def _params_of_use(self, template: Template, given: Entry | None) -> Mapping[str, Entry]:
         if given is None:
             return {}
         if not isinstance(given.value, MappingNode):

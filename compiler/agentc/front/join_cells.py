@@ -198,7 +198,7 @@ def _asking(
     moved = {
         role: replace(asked, json={**asked.json, "server": known.get(name, name)})
         for role, asked in entry.simulators.items()
-        if isinstance(asked.json, dict) and (name := entry.asked_server(role)) is not None
+        if isinstance(asked.json, dict) and (name := entry.simulator_server(role)) is not None
     }
     return replace(entry, simulators=moved)
 
@@ -298,7 +298,9 @@ def join_claims(placed: Sequence[tuple[Cell, Claim]]) -> tuple[Claim, ...]:
     groups: dict[tuple[Claim, tuple[tuple[str, str], ...]], dict[Run, None]] = {}
     for cell, claim in placed:
         rest = tuple((axis, label) for axis, label in cell.items() if axis not in claim.over)
-        groups.setdefault((_said(claim), rest), {})[claim.stage, claim.difference_from] = None
+        groups.setdefault((_without_stages(claim), rest), {})[
+            claim.stage, claim.difference_from
+        ] = None
     found: dict[tuple[Claim, tuple[Run, ...]], tuple[tuple[str, str], ...]] = {}
     for (said, rest), runs in groups.items():
         found.setdefault((said, tuple(runs)), rest)
@@ -306,7 +308,7 @@ def join_claims(placed: Sequence[tuple[Cell, Claim]]) -> tuple[Claim, ...]:
     return tuple(_named(claim, rest, named) for claim, rest in named)
 
 
-def _said(claim: Claim) -> Claim:
+def _without_stages(claim: Claim) -> Claim:
     """The claim without the stages that test it."""
     return replace(claim, stage="", difference_from=None)
 

@@ -227,7 +227,7 @@ def with_local_backends(
                     item.span,
                     notes=(refusal,) if refusal else _UNTRUSTED,
                     fix=(
-                        f"if you trust it: `agentc trust {_shown(place.parent)}`, once; or "
+                        f"if you trust it: `agentc trust {_shell_word(place.parent)}`, once; or "
                         if not refusal
                         else "to run it all the same: "
                     )
@@ -261,7 +261,7 @@ def _refusal(place: Path) -> str | None:
         return str(error)
 
 
-def _shown(folder: Path) -> str:
+def _shell_word(folder: Path) -> str:
     """A folder as it is typed."""
     return "." if folder == Path.cwd().resolve() else shlex.quote(str(folder))
 

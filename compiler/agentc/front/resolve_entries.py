@@ -17,7 +17,7 @@ from agentc.kinds.interaction import OBSERVATION_PREFIX
 from agentc.schema import language
 from agentc.schema.coerce import Coercion, Failed
 from agentc.schema.describe import types_of
-from agentc.schema.keys import Place, as_mapping, known_keys
+from agentc.schema.keys import Place, as_mapping, resolve_keys
 from agentc.source.tree import Computed, Node, Scalar, Unknown, described
 from agentc.source.tree import Sequence as SequenceNode
 from agentc.syntax.nodes import ResourceDecl, Spec
@@ -78,7 +78,7 @@ def _entry_settings(
     beside = [each for each in language.SHARING_FIELDS if each.name not in own]
     fields = {each.name: each for each in (*entry_fields(backend), *beside)}
     keys_given, computed = _written(entry, params, evaluator, sink)
-    nulls = [key for key, node in computed.items() if _says_null(node)]
+    nulls = [key for key, node in computed.items() if _is_null(node)]
     section = table.resources(what) if nulls else ()
     away = taken_away(nulls, fields, section)
     given = [key for key in keys_given if key.text not in away]
@@ -86,7 +86,7 @@ def _entry_settings(
     others = {each.name for every in section for each in every.fields}
     more = dict.fromkeys(nulls, others)
     required = [each.name for each in fields.values() if each.required]
-    known = known_keys(given, entry.span, fields, place, sink, table, more, required)
+    known = resolve_keys(given, entry.span, fields, place, sink, table, more, required)
     keys = {name: key for name, key in known.right.items() if name not in known.guessed}
     return _EntrySettings(
         what=place.what,
@@ -167,7 +167,7 @@ def _resource(
     )
 
 
-def _says_null(node: Node) -> bool:
+def _is_null(node: Node) -> bool:
     if isinstance(node, Computed):
         return node.json is None
     return isinstance(node, Scalar) and not node.quoted and node.text == "null"

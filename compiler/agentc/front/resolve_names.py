@@ -55,7 +55,7 @@ def resolve_names(
     description = resolve_text(spec.description, description_field, params, evaluator, sink)
     environments = resolve_resources("environment", spec, params, table, evaluator, sink)
     servers = resolve_resources("server", spec, params, table, evaluator, sink)
-    _check_asked_servers(environments, spec, sink)
+    _check_simulator_servers(environments, spec, sink)
     prompts = resolve_prompts(spec, params, evaluator, sink)
     defaults = Defaults(spec)
     references = ReferenceResolver(spec, rounds)
@@ -126,11 +126,11 @@ def resolve_names(
     )
 
 
-def _check_asked_servers(environments: Mapping[str, Resource], spec: Spec, sink: Sink) -> None:
+def _check_simulator_servers(environments: Mapping[str, Resource], spec: Spec, sink: Sink) -> None:
     """Report servers that an environment asks and no entry declares."""
     for entry in environments.values():
         for role, asked in entry.simulators.items():
-            name = entry.asked_server(role)
+            name = entry.simulator_server(role)
             if name is None or name in spec.servers or "servers" in spec.broken:
                 continue
             span = entry.spans.get(f"{role}.server", asked.span or entry.origin.span)
@@ -216,7 +216,9 @@ def warn_unused(spec: Spec, modules: Sequence[Module], sink: Sink) -> None:
         if name not in used and spec.stages:
             sink.unused("AGC411", f"no stage uses the model `{name}`", model.name.span)
     named = {use for body in bodies for use in body.uses.items()}
-    named |= {("server", server) for module in modules for server in _asked(module, named)}
+    named |= {
+        ("server", server) for module in modules for server in _simulator_servers(module, named)
+    }
     declared: tuple[tuple[str, Mapping[str, Scalar]], ...] = (
         ("environment", {name: entry.name for name, entry in spec.environments.items()}),
         ("server", {name: entry.name for name, entry in spec.servers.items()}),
@@ -228,9 +230,9 @@ def warn_unused(spec: Spec, modules: Sequence[Module], sink: Sink) -> None:
                 sink.unused("AGC411", f"no stage uses the {use} `{name}`", written.span)
 
 
-def _asked(module: Module, named: Collection[tuple[str, str]]) -> Iterator[str]:
+def _simulator_servers(module: Module, named: Collection[tuple[str, str]]) -> Iterator[str]:
     """The servers that the named environments of a module ask."""
     for entry in module.environments.values():
         if ("environment", entry.name) in named:
-            servers = (entry.asked_server(role) for role in entry.simulators)
+            servers = (entry.simulator_server(role) for role in entry.simulators)
             yield from (server for server in servers if server is not None)

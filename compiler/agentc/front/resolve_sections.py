@@ -9,7 +9,7 @@ from agentc.diagnostics.other_tools import LOCK_INSTEAD, NO_EXISTING_PYTHON
 from agentc.diagnostics.sink import Sink
 from agentc.diagnostics.suggest import did_you_mean, listed
 from agentc.front.expressions import Evaluator
-from agentc.ir.module import Budget, OwnLock, Stage, Tracking
+from agentc.ir.module import Budget, SpecLock, Stage, Tracking
 from agentc.kinds.field import Json
 from agentc.schema import language
 from agentc.schema.coerce import Coercion
@@ -74,7 +74,7 @@ def _asks_for_gpus(stages: Mapping[str, Stage]) -> bool:
 # resolve_software: the section `software:`, names of environments with locks of the spec's own.
 
 
-def resolve_software(spec: Spec, sink: Sink) -> dict[str, OwnLock]:
+def resolve_software(spec: Spec, sink: Sink) -> dict[str, SpecLock]:
     """Names of software stacks with the files of their locks. Expressions are not for here:
     cells of a sweep share their environments."""
     if spec.software is None:
@@ -85,7 +85,7 @@ def resolve_software(spec: Spec, sink: Sink) -> dict[str, OwnLock]:
     for entry in () if mapping is None else mapping.entries:
         value = entry.value
         if isinstance(value, Scalar) and value.text and "{{" not in value.text:
-            found[entry.key.text] = OwnLock(value.text, entry.key.span, value.span)
+            found[entry.key.text] = SpecLock(value.text, entry.key.span, value.span)
         else:
             sink.error(
                 "AGC208",

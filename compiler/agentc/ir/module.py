@@ -198,13 +198,13 @@ class Resource:
     sharing: Mapping[str, Value] = field(default_factory=dict)
     simulators: Mapping[str, Value] = field(default_factory=dict)
 
-    def asked_server(self, role: str) -> str | None:
+    def simulator_server(self, role: str) -> str | None:
         """The entry of `servers` that it asks in a role."""
         found = self.simulators.get(role)
         name = found.json.get("server") if found and isinstance(found.json, dict) else None
         return name if isinstance(name, str) else None
 
-    def asked_model(self, role: str) -> str | None:
+    def simulator_model(self, role: str) -> str | None:
         """The model or stage that is served to it in a role, as the spec refers to it."""
         found = self.simulators.get(role)
         name = found.json.get("model") if found and isinstance(found.json, dict) else None
@@ -264,7 +264,7 @@ class Tracking:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnLock:
+class SpecLock:
     """A lock that the spec brings for a software stack: its file as written, and the places
     of the environment's name and of the file."""
 
@@ -284,7 +284,7 @@ class Module:
     environments: Mapping[str, Resource]
     servers: Mapping[str, Resource]
     prompts: Mapping[str, Prompt]
-    software: Mapping[str, OwnLock] = field(default_factory=dict)
+    software: Mapping[str, SpecLock] = field(default_factory=dict)
     params: Mapping[str, Json] = field(default_factory=dict)
     chosen: Mapping[str, Json] = field(default_factory=dict)
     """Params that were given with `-p` a value which is not their default."""

@@ -107,7 +107,7 @@ def logit_bytes(model: Architecture, logits: Logits, tokens: int) -> float:
     return logits.width * tile + 4 * model.table
 
 
-def kept_activations(model: Architecture, memory: TrainerMemory) -> float:
+def stored_activations(model: Architecture, memory: TrainerMemory) -> float:
     """Of all tokens that a process takes at once, when the loss is there."""
     tokens = memory.sequences * memory.length
     layer = layer_bytes(model, memory.flow, memory.residual)
@@ -213,7 +213,7 @@ class _Amounts:
             scores = logits - (4 * model.table if memory.logits.tile else 0)
             return [("activations", passing), ("logits", scores), *gathered]
         if moment == "loss":
-            kept = kept_activations(model, memory)
+            kept = stored_activations(model, memory)
             later = tokens * backward_bytes(model, *widths)
             return [("activations", kept), ("logits", max(logits, later)), *gathered]
         if moment == "backward":

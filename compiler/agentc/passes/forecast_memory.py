@@ -20,7 +20,7 @@ from agentc.memory import MemoryNeed
 from agentc.passes.checks.model_holders import CARD, ModelHolder, holders_of
 from agentc.passes.checks.model_servers import POLICY
 from agentc.passes.checks.subject import subjects_of
-from agentc.passes.lowering.leases import is_own_model, taker_of
+from agentc.passes.lowering.leases import is_local_model_server, taker_of
 from agentc.passes.unit import PassContext, Unit
 from agentc.plan.job import Job, JobMemory, ModelSize, Server
 from agentc.runtime.model_folder.config import of_text
@@ -89,7 +89,7 @@ def _with_memory(
     if job.draft.kind in TRAINERS:
         own = [POLICY]
     else:
-        own = [lease.draft.role for lease in job.leases if is_own_model(lease.draft)]
+        own = [lease.draft.role for lease in job.leases if is_local_model_server(lease.draft)]
     found = [stages[job.stage, role] for role in own if (job.stage, role) in stages]
     if not found:
         return job
@@ -126,7 +126,7 @@ def _of_job(memory: JobMemory, job: Job, known: dict[Hashable, JobMemory]) -> Jo
     others = sum(
         each.draft.devices * taker_of(each.draft).number_of_copies(0)
         for each in job.leases
-        if each is not lease and is_own_model(each.draft)
+        if each is not lease and is_local_model_server(each.draft)
     )
     copies = taker_of(lease.draft).number_of_copies(job.resources.gpus, others)
     beside = 1 + sum(

@@ -50,7 +50,7 @@ def _check_edges(stage: Stage, module: Module, context: PassContext) -> None:
         return
     for role in (
         *kind.roles_of(stage.inputs),
-        *_asked_by_environment(stage, module, context),
+        *_simulator_inputs(stage, module, context),
     ):
         producers = stage.inputs.get(role.name, ())
         if not producers and not role.optional:
@@ -92,7 +92,7 @@ def without_misfits(module: Module, context: PassContext) -> Module:
             (role.name, producer)
             for role in (
                 *kind.roles_of(stage.inputs),
-                *_asked_by_environment(stage, module, context),
+                *_simulator_inputs(stage, module, context),
             )
             for producer in stage.inputs.get(role.name, ())
             if (made := _product(producer, module)) is not None and not made.fits(*role.accepts)
@@ -108,7 +108,7 @@ def without_misfits(module: Module, context: PassContext) -> Module:
     return replace(module, stages=stages) if changed else module
 
 
-def _asked_by_environment(stage: Stage, module: Module, context: PassContext) -> Iterator[Role]:
+def _simulator_inputs(stage: Stage, module: Module, context: PassContext) -> Iterator[Role]:
     """The inputs that a stage has because its environment asks a model server."""
     entry = module.environments.get(stage.uses.get("environment", ""))
     backend = None if entry is None else context.table.backends.get(entry.backend)

@@ -27,7 +27,7 @@ from agentc.passes.lowering.reports import (
     report_resources,
     report_stage,
 )
-from agentc.passes.lowering.resources import asked_of, job_placement, job_resources
+from agentc.passes.lowering.resources import job_placement, job_resources, requested_resources
 from agentc.passes.lowering.software import read_locks, report_misfits, report_unused
 from agentc.passes.lowering.trial import LoweringTrial, attempt_lowering
 from agentc.passes.unit import PassContext, Unit
@@ -197,7 +197,7 @@ class _Jobs:
 
     def _job(self, stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -> Job:
         """The job of a stage, which all stages of its body have but for names and places."""
-        asked = asked_of(stage, draft, drafts)
+        asked = requested_resources(stage, draft, drafts)
         body = JobBody(
             draft=replace(draft, placement=job_placement(asked, draft)),
             software=self._software.name(draft.software),

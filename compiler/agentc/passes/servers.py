@@ -11,7 +11,11 @@ from dataclasses import replace
 
 from agentc.kinds.field import Json
 from agentc.lease_roles import FUSED_ROLES, is_model_server
-from agentc.passes.lowering.resources import server_asked, server_placement, server_resources
+from agentc.passes.lowering.resources import (
+    requested_server_resources,
+    server_placement,
+    server_resources,
+)
 from agentc.passes.unit import PassContext, Unit
 from agentc.plan.job import Job, Lease, Plan, Server, Session
 from agentc.plan.keys import (
@@ -46,7 +50,7 @@ def share_servers(unit: Unit, context: PassContext) -> Unit:
                 leases.append(lease)
                 continue
             identity, placed = _made_of(job, lease, plan, keys)
-            alike = server_key([_whoever_asks(lease, identity), placed])
+            alike = server_key([_without_role(lease, identity), placed])
             known = servers.get(alike)
             if known is None:
                 known = _server(server_key([identity, placed]), job, lease, names)
@@ -58,7 +62,7 @@ def share_servers(unit: Unit, context: PassContext) -> Unit:
     return replace(unit, plan=replace(plan, jobs=tuple(jobs), servers=tuple(servers.values())))
 
 
-def _whoever_asks(lease: Lease, identity: list[Json]) -> list[Json]:
+def _without_role(lease: Lease, identity: list[Json]) -> list[Json]:
     """The identity of a model server's lease without its role, which stands first."""
     return [None, *identity[1:]] if is_model_server(lease.draft.role) else identity
 
@@ -90,7 +94,7 @@ def _server(key: str, job: Job, lease: Lease, names: dict[str, int]) -> Server:
         model=model,
         resources=server_resources(draft.role, draft.placement),
         placement=server_placement(draft.placement),
-        asked=server_asked(draft.role, draft.entry, draft.placement),
+        asked=requested_server_resources(draft.role, draft.entry, draft.placement),
         clients=(),
     )
 

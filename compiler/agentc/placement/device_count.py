@@ -17,7 +17,7 @@ from agentc.runtime.machine.hardware import (
     machine_devices,
     may_have_gpus,
 )
-from agentc.runtime.servers.job_leases import own_takers, planned_leases
+from agentc.runtime.servers.job_leases import job_device_takers, planned_leases
 from agentc.text import counted
 
 
@@ -90,7 +90,7 @@ def devices_too_few(settled: Sequence[ResolvedRequest]) -> Iterator[DeviceShortf
         gpus = each.number("gpus")
         if not gpus or (each.number("nodes") or 1) > 1 or each.rule == "server":
             continue
-        own = {name: taker for job in each.jobs for name, taker in own_takers(job).items()}
+        own = {name: taker for job in each.jobs for name, taker in job_device_takers(job).items()}
         try:
             divide([str(number) for number in range(gpus)], own)
         except TooFewDevicesError as error:

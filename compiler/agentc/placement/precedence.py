@@ -144,7 +144,7 @@ def resolve_requests(
 
 def retries_of(jobs: Sequence[Mapping[str, Any]]) -> int:
     """How often the jobs that one rule does together may be submitted again in a run."""
-    asked = _asked("retries", jobs)
+    asked = _largest_request("retries", jobs)
     return RETRIES if asked is None else int(asked[0])
 
 
@@ -199,7 +199,7 @@ def _candidates(
             yield value, f"set-resources {rule}: {key}"
         if name == "cpus" and rule in requests.threads:
             yield requests.threads[rule], f"set-threads {rule}"
-    asked = _asked(name, jobs)
+    asked = _largest_request(name, jobs)
     if asked is not None:
         yield asked
     if requests is not None and requests.usual is not None:
@@ -273,7 +273,7 @@ def _memory_amounts(
         yield amounts["mem_mb"], "mem_mb"
 
 
-def _asked(name: str, jobs: Sequence[Mapping[str, Any]]) -> tuple[Amount, str] | None:
+def _largest_request(name: str, jobs: Sequence[Mapping[str, Any]]) -> tuple[Amount, str] | None:
     """The most that one of the jobs asks for, or the first name."""
     best = largest_request(name, jobs)
     if best is None:

@@ -10,7 +10,7 @@ from typing import Any
 from agentc.kinds.field import Json
 from agentc.placement.precedence import NAMES, UNSAID, Placed, ResolvedRequest
 from agentc.placement.profile import Profile
-from agentc.text import aligned, shown_time
+from agentc.text import aligned, format_duration
 
 _ROUND = re.compile(r"\.\d+\.")
 _CELL = re.compile(r"@[^.:]*")
@@ -106,7 +106,7 @@ def _amount(name: str, placed: Placed) -> str:
     if name == "mem_mb":
         return f"{placed.number} MiB"
     return f"{placed.number} min" + (
-        f" ({shown_time(60 * placed.number)})" if placed.number > 99 else ""
+        f" ({format_duration(60 * placed.number)})" if placed.number > 99 else ""
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from agentc.kinds.field import Json
 from agentc.plan.diff import Change, JobDiff, change_texts, changed_values, compare_plans
-from agentc.plan.review import given
+from agentc.plan.review import command_line_values
 from agentc.plan.stage_names import FEWEST_CELLS, cell_in, folded_names, of_all_cells
 from agentc.text import and_more, counted, some
 
@@ -73,7 +73,7 @@ def compare_documents(
         pages=frozenset(
             j["id"] for j in (*before["jobs"], *after["jobs"]) if j["produces"] == _PAGE
         ),
-        params=changed_values(given(before), given(after)),
+        params=changed_values(command_line_values(before), command_line_values(after)),
         without_effect=tuple(without),
     )
 

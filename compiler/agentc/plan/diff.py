@@ -285,7 +285,7 @@ def _compare(
     causes = 0
     for parent in upstream:
         causes |= done[parent].causes
-    changes = () if old is None else (*_own_changes(old, new), *_wiring(old, new, renamed))
+    changes = () if old is None else (*_job_changes(old, new), *_wiring(old, new, renamed))
     if old is None or changes or not causes:
         causes |= 1 << len(done)
     return JobDiff(
@@ -298,7 +298,7 @@ def _compare(
     )
 
 
-def _own_changes(old: JobRecord, new: JobRecord) -> list[Change]:
+def _job_changes(old: JobRecord, new: JobRecord) -> list[Change]:
     changes: list[Change] = []
     for change in changed_values(dict(old.own), dict(new.own)):
         unset = old if change.before is None else new if change.after is None else None

@@ -143,11 +143,13 @@ def review_plan(work: Work, before: Mapping[str, Json] | None) -> Review:
         items=items,
         diffs=diffs,
         compared=before is not None,
-        params=() if before is None else changed_values(given(before), given(document)),
+        params=()
+        if before is None
+        else changed_values(command_line_values(before), command_line_values(document)),
     )
 
 
-def given(document: Mapping[str, Any]) -> dict[str, Json]:
+def command_line_values(document: Mapping[str, Any]) -> dict[str, Json]:
     """What the command line can change: params (of a swept one, its values) and the scale."""
     experiment = document["experiment"]
     return {

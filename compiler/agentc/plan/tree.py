@@ -18,7 +18,7 @@ from agentc.plan.review import (
     novelty_words,
     state_words,
 )
-from agentc.runtime.servers.job_leases import own_takers
+from agentc.runtime.servers.job_leases import job_device_takers
 from agentc.text import aligned, counted, some, wrapped_lines
 
 _MOST_ROWS = 100
@@ -154,7 +154,7 @@ def _copied_within_jobs(missing: Iterable[Mapping[str, Any]]) -> list[str]:
     """Servers of jobs that start several, each on GPUs of its own."""
     found: dict[str, list[str]] = {}
     for job in missing:
-        own = own_takers(job)
+        own = job_device_takers(job)
         said = sum(each.devices * each.number_of_copies(0) for each in own.values())
         for each in own.values():
             gpus = int(job["resources"]["gpus"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.placement import ResolvedRequest
 from agentc.preflight.finding import PreflightFinding, named, problem, warning
-from agentc.preflight.fitting import on_nodes, where_said
+from agentc.preflight.fitting import on_nodes, setting_place
 from agentc.preflight.slurm_facts import (
     Association,
     Partition,
@@ -117,7 +117,7 @@ def _of_job(job: ResolvedRequest, cluster: Cluster) -> Iterator[PreflightFinding
         yield problem(
             "partition",
             "no partition is named, and the cluster has no default one",
-            f"name one: {where_said(job, 'partition')}; there are {named(cluster.partitions)}",
+            f"name one: {setting_place(job, 'partition')}; there are {named(cluster.partitions)}",
         )
         return
     tried: list[list[PreflightFinding]] = []
@@ -155,7 +155,7 @@ def _in_partition(job: ResolvedRequest, partition: Partition) -> Iterator[Prefli
         yield warning(
             "time",
             f"nobody says how long it takes; `{name}` ends it after {usual} min",
-            f"say {where_said(job, 'minutes')}",
+            f"say {setting_place(job, 'minutes')}",
         )
     nodes = job.number("nodes") or 1
     if partition.max_nodes is not None and nodes > partition.max_nodes:
@@ -170,7 +170,7 @@ def _in_partition(job: ResolvedRequest, partition: Partition) -> Iterator[Prefli
             "memory",
             f"{memory} MiB ({job.placed['mem_mb'].source}), and `{name}` gives a job "
             f"{partition.max_memory_mb} MiB of a node at most",
-            f"lower {where_said(job, 'mem_mb')}",
+            f"lower {setting_place(job, 'mem_mb')}",
         )
     yield from on_nodes(job, partition, nodes)
 
@@ -286,7 +286,7 @@ def _time(
             "time",
             f"{minutes} min ({job.placed['minutes'].source}), and {owner} `{name}` ends jobs "
             f"after {most}",
-            f"lower {where_said(job, 'minutes')}: a training that is cut off continues from its "
+            f"lower {setting_place(job, 'minutes')}: a training that is cut off continues from its "
             "last checkpoint; or choose another partition or qos",
         )
 
@@ -305,7 +305,7 @@ def _amounts(job: ResolvedRequest, qos: str, most: Mapping[str, int]) -> Iterato
                 "qos",
                 f"{amount} {setting} ({job.placed[setting].source}), and the qos `{qos}` allows "
                 f"{most[name]}",
-                f"lower {where_said(job, setting)}, or choose another qos",
+                f"lower {setting_place(job, setting)}, or choose another qos",
             )
 
 

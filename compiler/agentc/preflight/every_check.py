@@ -18,9 +18,9 @@ from agentc.preflight.finding import PreflightFinding
 from agentc.preflight.machine import (
     check_boxes,
     check_browsers,
+    check_job_servers,
     check_job_variables,
     check_machine,
-    check_own_servers,
 )
 from agentc.preflight.queue import check_job_counts
 from agentc.preflight.reachable import check_package_index, check_queue
@@ -64,7 +64,7 @@ def every_check(
         *offline.check_shapes(settled, table),
         *check_memory(queued, here=not cluster),
         *check_minutes(queued, estimates),
-        *check_own_servers(settled),
+        *check_job_servers(settled),
         *check_shared_servers(settled, profile),
         *check_job_variables(os.environ),
         *([] if cluster else check_machine(settled)),

@@ -27,7 +27,7 @@ def on_nodes(job: ResolvedRequest, partition: Partition, nodes: int) -> Iterator
                 check,
                 f"no node of `{partition.name}` has {what} ({job.placed[name].source})"
                 + (f"; {best}" if best else ""),
-                f"change {where_said(job, name)}",
+                f"change {setting_place(job, name)}",
             )
             return
         left = fitting
@@ -133,7 +133,7 @@ def fulfils(constraint: str, features: frozenset[str]) -> bool:
     )
 
 
-def where_said(job: ResolvedRequest, name: str) -> str:
+def setting_place(job: ResolvedRequest, name: str) -> str:
     """Where people change a setting."""
     source = job.placed[name].source
     if source.startswith(("set-resources", "set-threads", "default-resources", "slurm-")):

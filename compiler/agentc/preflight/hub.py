@@ -34,7 +34,7 @@ class HubFile:
     secret: str | None
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """For people."""
         return f"{self.repo} at {self.revision[:12]}"
 
@@ -70,7 +70,7 @@ def check_cached(files: Sequence[HubFile]) -> Iterator[PreflightFinding]:
     """Which are on this machine already: nobody needs to be asked."""
     there = [each for each in files if each.cached()]
     if there:
-        names = ", ".join(each.shown for each in there)
+        names = ", ".join(each.label for each in there)
         yield PreflightFinding(
             check="hub", verdict="ok", message=f"in the hub's cache here: {names}"
         )
@@ -90,29 +90,29 @@ def _ask(one: HubFile) -> PreflightFinding:
     token = os.environ.get(one.secret) if one.secret else None
     trouble = trouble_of_secret(token, sent=True) if token else None
     if trouble is not None:
-        what = f"{one.shown} was not asked for: the secret {one.secret} {trouble}"
-        return _found(one, "problem", what)
+        what = f"{one.label} was not asked for: the secret {one.secret} {trouble}"
+        return _finding(one, "problem", what)
     try:
         status, code = _head(base, one, token)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return _found(one, "unknown", f"{one.shown}: {base} does not answer: {error}")
+        return _finding(one, "unknown", f"{one.label}: {base} does not answer: {error}")
     if status < 400:
-        return _found(one, "ok", f"{one.shown} can be had")
+        return _finding(one, "ok", f"{one.label} can be had")
     if code == "GatedRepo" or status in (401, 403):
         if token:
-            what = f"{one.shown} is not opened by the token in {one.secret}"
+            what = f"{one.label} is not opened by the token in {one.secret}"
             fix = f"ask for access at {base}/{_path(one)} with the account of that token"
         else:
-            what = f"{one.shown} is private or gated, and `{one.stage}` is given no token"
+            what = f"{one.label} is private or gated, and `{one.stage}` is given no token"
             fix = "ask for access there, then set `token: {secret: HF_TOKEN}` in the stage"
-        return _found(one, "problem", what, fix)
+        return _finding(one, "problem", what, fix)
     if code == "EntryNotFound":
         what = f"{one.repo} has no file {one.file} at {one.revision[:12]}"
-        return _found(one, "problem", what, "look at the repository's files at that revision")
+        return _finding(one, "problem", what, "look at the repository's files at that revision")
     if status == 404:
         what = f"the hub has no {one.repo} at the revision {one.revision}"
-        return _found(one, "problem", what, f"look at {base}/{_path(one)}")
-    return _found(one, "unknown", f"{one.shown}: the hub answers with status {status}")
+        return _finding(one, "problem", what, f"look at {base}/{_path(one)}")
+    return _finding(one, "unknown", f"{one.label}: the hub answers with status {status}")
 
 
 def _head(base: str, one: HubFile, token: str | None) -> tuple[int, str | None]:
@@ -142,7 +142,7 @@ def _path(one: HubFile) -> str:
     return f"datasets/{repo}" if one.data_set else repo
 
 
-def _found(one: HubFile, verdict: Any, message: str, fix: str | None = None) -> PreflightFinding:
+def _finding(one: HubFile, verdict: Any, message: str, fix: str | None = None) -> PreflightFinding:
     return PreflightFinding(
         check="hub", verdict=verdict, message=message, online=True, about=(one.stage,), fix=fix
     )

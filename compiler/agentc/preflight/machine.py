@@ -54,7 +54,7 @@ def check_job_variables(environ: Mapping[str, str]) -> Iterator[PreflightFinding
         yield PreflightFinding(check="variables", verdict="ok", message=text)
 
 
-def check_own_servers(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
+def check_job_servers(settled: Sequence[ResolvedRequest]) -> Iterator[PreflightFinding]:
     """No two servers of a job share a GPU, here or in a queue."""
     for short in devices_too_few(settled):
         yield _of_shortfall(short)

@@ -26,7 +26,7 @@ from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
 from agentc.resources import install_command
 from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
-from agentc.text import shown_size
+from agentc.text import format_size
 
 _FEW_FILES = 20_000
 _ARRAYS = "slurm-array-jobs"
@@ -49,11 +49,11 @@ def check_disk(layout: StoreLayout, expected: Summary | None) -> Iterator[Prefli
     free = shutil.disk_usage(place).free
     staged, likely, much = expected.checkpoints, expected.disk.median, expected.disk.high
     text = (
-        f"{shown_size(free)} free at {place}; results will take {shown_size(likely - staged)} "
-        f"({shown_size(expected.disk.low - staged)} to {shown_size(much - staged)})"
+        f"{format_size(free)} free at {place}; results will take {format_size(likely - staged)} "
+        f"({format_size(expected.disk.low - staged)} to {format_size(much - staged)})"
     )
     if staged:
-        text += f", checkpoints of `{expected.saver}` up to {shown_size(staged)} while it trains"
+        text += f", checkpoints of `{expected.saver}` up to {format_size(staged)} while it trains"
     fix = "`agentc store gc` frees what no run refers to; --store names another disk"
     verdict = "problem" if free < likely else "warning" if free < much else "ok"
     about = (expected.saver,) if expected.saver else ()

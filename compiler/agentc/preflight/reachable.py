@@ -88,7 +88,7 @@ def check_package_index(
             check="software",
             verdict="warning" if settings.get("find-links") else "problem",
             message=f"{named(each.name for each in missing)} not built yet, and the package index "
-            f"{_shown(index)} cannot be reached: {failure}",
+            f"{_without_password(index)} cannot be reached: {failure}",
             about=tuple(dict.fromkeys(user for each in missing for user in each.users)),
             fix="let PIP_INDEX_URL name an index that can be reached, or PIP_FIND_LINKS a folder "
             "of the wheels",
@@ -131,6 +131,6 @@ def _host_failure(address: str, proxy: str | None) -> str | None:
     return failures[0] if failures else None
 
 
-def _shown(address: str) -> str:
+def _without_password(address: str) -> str:
     """An address without the password that it may have."""
     return re.sub(r"//[^/@]*@", "//", address)

@@ -17,7 +17,7 @@ from agentc.placement import Requests, ResolvedRequest
 from agentc.placement.profile import SLURM, Profile
 from agentc.preflight.finding import PreflightFinding, named
 from agentc.runtime.machine.allocation import memory_limit
-from agentc.text import shown_time
+from agentc.text import format_duration
 
 _MARGIN = 1.25
 """Of a limit above what nine of ten such jobs are expected to take."""
@@ -42,9 +42,9 @@ def check_minutes(
         yield PreflightFinding(
             check="time",
             verdict="warning",
-            message=f"{longest.stage} is expected to take {shown_time(seconds.median)} "
-            f"({shown_time(seconds.low)} to {shown_time(seconds.high)}; {longest.basis}), and gets "
-            f"{minutes} min ({each.placed['minutes'].source})",
+            message=f"{longest.stage} is expected to take {format_duration(seconds.median)} "
+            f"({format_duration(seconds.low)} to {format_duration(seconds.high)}; "
+            f"{longest.basis}), and gets {minutes} min ({each.placed['minutes'].source})",
             about=(longest.stage,),
             fix="a job that is cut off continues from what it saved, as often as `retries` allows; "
             f"to spare that set `placement: {{minutes: {wanted}}}` (it changes no key)",

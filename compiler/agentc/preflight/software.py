@@ -73,7 +73,7 @@ def _to_build(missing: Sequence[Needed], *, cluster: bool) -> PreflightFinding:
     """Who builds the stacks that are missing, and whether that can be."""
     names = named(each.name for each in missing)
     users = tuple(dict.fromkeys(user for each in missing for user in each.users))
-    if _pip_says("PIP_NO_INDEX") and not os.environ.get("PIP_FIND_LINKS"):
+    if _pip_setting("PIP_NO_INDEX") and not os.environ.get("PIP_FIND_LINKS"):
         return PreflightFinding(
             check="software",
             verdict="problem",
@@ -118,7 +118,7 @@ def _software_on_nodes(layout: StoreLayout, needed: Sequence[Needed]) -> Iterato
         )
 
 
-def _pip_says(variable: str) -> bool:
+def _pip_setting(variable: str) -> bool:
     return os.environ.get(variable, "").strip().lower() not in ("", "0", "false", "no", "off")
 
 

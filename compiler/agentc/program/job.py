@@ -183,7 +183,7 @@ def read_json(path: Path) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def each_row(path: Path) -> Iterator[Dict[str, Any]]:
+def iterate_rows(path: Path) -> Iterator[Dict[str, Any]]:
     """The rows of a JSONL file, one at a time."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
@@ -193,7 +193,7 @@ def each_row(path: Path) -> Iterator[Dict[str, Any]]:
 
 def read_rows(path: Path) -> List[Dict[str, Any]]:
     """All rows of a JSONL file."""
-    return list(each_row(path))
+    return list(iterate_rows(path))
 
 
 def write_rows(path: Path, rows: Iterable[Dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ def _report_at_exit() -> None:
     report_at_exit()
 
 
-def _run_the_hidden_one() -> None:
+def _run_shadowed_sitecustomize() -> None:
     from importlib.machinery import PathFinder
 
     # Not pathlib: its import would cost every process of a job some milliseconds.
@@ -39,4 +39,4 @@ def _run_the_hidden_one() -> None:
 
 if __name__ == "sitecustomize":
     _report_at_exit()
-    _run_the_hidden_one()
+    _run_shadowed_sitecustomize()

@@ -165,7 +165,7 @@ def filter_program(machine: Optional[str] = None, nursery: bool = False) -> byte
     """The program for this machine's processor; for what runs answers, or for a nursery of such.
     Raises UnknownMachineError."""
     kind = _machine(machine)
-    steps = _begun(kind)
+    steps = _load_call(kind)
     for numbers in ALLOWED.values():
         steps += _guarded(numbers[kind.column], [_Step(_RETURN, _ALLOW)])
     for numbers, errno in ANSWERED.values():
@@ -180,7 +180,7 @@ def child_filter_program(machine: Optional[str] = None) -> bytes:
     the kernel takes what allows less. It is short, for the kernel checks and translates it again
     for each child. Raises UnknownMachineError."""
     kind = _machine(machine)
-    steps = _begun(kind)
+    steps = _load_call(kind)
     for call, (numbers, _) in OF_NURSERIES.items():
         refused = [_Step(_RETURN, _FAIL | _EPERM)]
         allowed = _checked(call, ONLY[call][1]) if call in ONLY else refused
@@ -192,7 +192,7 @@ def local_sockets_program(machine: Optional[str] = None) -> bytes:
     """The program that allows everything but sockets other than those between processes of one
     machine (and a ring of requests, which opens sockets by itself). Raises UnknownMachineError."""
     kind = _machine(machine)
-    steps = _begun(kind)
+    steps = _load_call(kind)
     steps += _guarded(_SOCKET[kind.column], [*_one_of(0, (_AF_UNIX,), wide=False), _ALLOWED])
     steps += _guarded(_IO_URING_SETUP, [_Step(_RETURN, _FAIL | _EPERM)])
     return _packed([*steps, _ALLOWED])
@@ -208,7 +208,7 @@ def _machine(name: Optional[str]) -> Machine:
     return MACHINES[name]
 
 
-def _begun(kind: Machine) -> List[_Step]:
+def _load_call(kind: Machine) -> List[_Step]:
     return [*_of_this_machine(kind), _Step(_LOAD, _NUMBER)]
 
 

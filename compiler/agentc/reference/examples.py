@@ -194,7 +194,7 @@ def _is_leased(
         backend.lease(view)
     except Exception:  # the sample of a file may be no file of that backend
         return False
-    ignored = [name for name in view.given() if name not in view.read]
+    ignored = [name for name in view.set_paths() if name not in view.read]
     below = any(name.startswith(f"{path}.") for name in view.read)
     return (path in view.read or below) and not view.refusals and not ignored
 

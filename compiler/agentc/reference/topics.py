@@ -215,7 +215,7 @@ def _setting_lines(
             yield from (f"  {line}" for line in example.splitlines())
             yield ""
     else:
-        yield from _own_example(owner, path, table)
+        yield from _backend_example(owner, path, table)
     for inner in field.fields:
         yield from wrapped(f"{inner.name}: {', '.join(in_short(inner))}. {inner.doc}", width,
                            "  ", "    ")  # fmt: skip
@@ -229,7 +229,7 @@ def _rounds_line(kind: Kind, path: str, field: Field) -> Iterator[str]:
         yield f"  A value for each round of a repeat: `{path}: {{per_round: [{listed}]}}`"
 
 
-def _own_example(owner: str, path: str, table: BackendTable) -> Iterator[str]:
+def _backend_example(owner: str, path: str, table: BackendTable) -> Iterator[str]:
     """An example of a setting of a backend's own."""
     backend = table.backends.get(owner)
     if backend is None:

@@ -214,7 +214,7 @@ def _drive_once(
             # The leases of shared servers last as long as Snakemake's process, and the other jobs
             # ask those servers to their end.
             driver.freeze()
-            _await_the_others(options, observer, view)
+            _await_running_jobs(options, observer, view)
             driver.abandon()
     except BaseException:
         view.print_line("stopping the running jobs")
@@ -250,7 +250,7 @@ def _to_take_over(
                 reported = True
             _pass_time(_QUEUE_S, observer, view)
             continue
-        return tuple(job for job in jobs if job.makes_one)
+        return tuple(job for job in jobs if job.is_certain)
     return ()
 
 
@@ -321,7 +321,7 @@ def _queue_watch(
     )
 
 
-def _await_the_others(options: DriverOptions, observer: Observer, view: RunView) -> None:
+def _await_running_jobs(options: DriverOptions, observer: Observer, view: RunView) -> None:
     """As Snakemake does after a failure: jobs in the queue are let finish."""
     reported, pause = False, _QUEUE_S
     while True:

@@ -77,7 +77,7 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work, *, takes_over: bool = F
             else:
                 slurm_queue.cancel(unneeded)
                 left = [job for job in jobs if job not in unneeded]
-                single = takes_over and all(job.makes_one for job in left)
+                single = takes_over and all(job.is_certain for job in left)
                 (taken if single else awaited).append(run)
                 numbers += [job.id for job in left]
             cancelled += len(unneeded)
@@ -269,7 +269,7 @@ def _waiting_of(jobs: Iterable[QueuedJob], work: Work, now: float) -> dict[str, 
             remedy=why_never(job.reason) or hint(job.reason),
         )
         for job in jobs
-        if job.state in ("PENDING", SUSPENDED) and job.unit and job.makes_one
+        if job.state in ("PENDING", SUSPENDED) and job.unit and job.is_certain
         for name in ids_of(Ending("", job.unit, ""), work)
     }
 

@@ -25,7 +25,7 @@ from agentc.run import text_view
 from agentc.run.observe import JobSnapshot
 from agentc.run.text_view import FoldedJobs, fold_jobs, stage_path
 from agentc.runtime.machine.output_filters import unguarded
-from agentc.text import counted, duration, shown_time, some
+from agentc.text import counted, duration, format_duration, some
 
 _EVERY_S = 2.0
 _OVERDUE = 0.25
@@ -195,7 +195,7 @@ class LiveView:
         parts += [self._cores(jobs)] if self._cores is not None and done < len(jobs) else []
         parts.append(duration(time.monotonic() - self._began))
         left = self._left(jobs) if done < len(jobs) else None
-        parts += [] if left is None else [f"about {shown_time(left)} left"]
+        parts += [] if left is None else [f"about {format_duration(left)} left"]
         wide = "   ".join(parts)
         return wide if len(wide) <= self._console.width else "  ".join(parts)
 

@@ -24,7 +24,7 @@ from agentc.run.slurm_records import (
 )
 from agentc.runtime.health import findings, stage_facts
 from agentc.runtime.machine.output_filters import printable
-from agentc.runtime.machine.process import says_stopped
+from agentc.runtime.machine.process import is_stopped_message
 from agentc.runtime.servers.server_log import last_lines
 from agentc.runtime.servers.shared_server_files import CopyFolder, ServerFolder
 from agentc.runtime.servers.shared_server_launch import end_unused, locked
@@ -76,7 +76,7 @@ class JobSnapshot:
     def stopped(self) -> bool:
         """Whether somebody ended it (Ctrl-C, `agentc cancel`, `scancel`): no failure of its own."""
         cancelled = self.ending is not None and self.ending.state == "CANCELLED"
-        return self.state == "failed" and (cancelled or says_stopped(self.message))
+        return self.state == "failed" and (cancelled or is_stopped_message(self.message))
 
 
 class Observer:
@@ -112,7 +112,7 @@ class Observer:
         there = listed_names(self._layout, (str(job["kind"]) for job in open_ones))
         there |= staged_names(self._layout) if open_ones else set()
         queued = self._waiting()
-        seen = tuple(self._look_at(job, there, queued) for job in self._jobs)
+        seen = tuple(self._observe_job(job, there, queued) for job in self._jobs)
         for snapshot in seen:
             if snapshot.state in ("failed", "killed"):
                 self._failures[snapshot.id] = snapshot
@@ -132,7 +132,9 @@ class Observer:
         them again by now."""
         return tuple(self._failures.values())
 
-    def _look_at(self, job: Mapping[str, Any], there: set[str], queued: WaitingJobs) -> JobSnapshot:
+    def _observe_job(
+        self, job: Mapping[str, Any], there: set[str], queued: WaitingJobs
+    ) -> JobSnapshot:
         name, job_id = object_of(job), str(job["id"])
         finished = self._finished.get(job_id)
         if finished is not None:
@@ -165,7 +167,7 @@ class Observer:
             return JobSnapshot(
                 id=job_id, state="failed", message=ending.sentence, ending=ending, queue=queue
             )
-        return self._look_at_attempt(job_id, staging, status, written, queue, ending)
+        return self._observe_attempt(job_id, staging, status, written, queue, ending)
 
     def _finish(self, job_id: str, manifest: Mapping[str, Any]) -> JobSnapshot:
         """A job whose result is published, which stays so."""
@@ -183,7 +185,7 @@ class Observer:
         )
         return self._finished[job_id]
 
-    def _look_at_attempt(
+    def _observe_attempt(
         self,
         job_id: str,
         staging: Path,
@@ -197,7 +199,7 @@ class Observer:
         message = str(status.get("message") or "")
         if state in ACTIVE and _is_gone(status):
             # On a full disk a wrapper dies of it, and cannot write down why.
-            full = full_disk_hint("", self._layout.root) or self._said_of_a_full_disk()
+            full = full_disk_hint("", self._layout.root) or self._full_disk_message()
             state = "failed" if full else "killed"
             message = full or "its wrapper was killed"
         began = self._began.setdefault(job_id, written)
@@ -217,7 +219,7 @@ class Observer:
             **self._measure(job_id, progress, dated, resumed=status.get("attempts") != 1),
         )
 
-    def _said_of_a_full_disk(self) -> str:
+    def _full_disk_message(self) -> str:
         """By a wrapper of this run: there may be room again by now."""
         lines = [] if self.driver_log is None else last_lines(self.driver_log, 500).splitlines()
         matches = filter(None, map(_FULL_DISK.search, lines))

@@ -39,7 +39,7 @@ from agentc.run.observe import Observer, ServerWatch
 from agentc.run.past import keep_plan, plan_digest
 from agentc.run.record import Record
 from agentc.run.refusals import describe_refusals
-from agentc.run.report_page import shown_report
+from agentc.run.report_page import report_to_show
 from agentc.run.slurm_records import NOTHING, WaitingRecord, waiting_record
 from agentc.run.snakemake_process import (
     DriverMissingError,
@@ -105,7 +105,7 @@ def run_plan(work: Work, directory: Path, options: RunOptions) -> int:
             record.expect(options.estimates)
         followed = Followed(
             layout=work.layout,
-            plan=folder.kept_plan(plan_digest(plan_text)),
+            plan=folder.stored_plan(plan_digest(plan_text)),
             label=folder.label,
             project=str(work.document["name"]),
         )
@@ -366,7 +366,7 @@ def _show_results(work: Work, options: RunOptions) -> int:
         print("\n".join(["\nhealth:", *lines]))
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
-        print(f"\nreport: {shown_report(page, work)}")
+        print(f"\nreport: {report_to_show(page, work)}")
     judged = any(job["produces"] == "Verdicts" for job in work.needed)
     shut = claims.shut_gates(verdicts) if verdicts is not None and judged else []
     if shut:

@@ -47,7 +47,7 @@ def read_plan_text(path: Path) -> str:
 def keep_plan(folder: RunFolder, plan_text: str) -> str:
     """Keep the plan of a run for later comparisons, each text once; returns its digest."""
     digest = plan_digest(plan_text)
-    path = folder.kept_plan(digest)
+    path = folder.stored_plan(digest)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -106,7 +106,7 @@ def _of_history(folder: RunFolder, name: str, number: str) -> dict[str, Json] | 
         runs = "; ".join(f"{name}@{n} {_words(line)}" for n, line in enumerate(lines, 1))
         raise UnknownRunError(f"no run {name}@{number}; there are: {runs or 'none'}")
     digest = lines[int(number) - 1].get("plan")
-    return read_past(folder.kept_plan(str(digest))) if digest else None
+    return read_past(folder.stored_plan(str(digest))) if digest else None
 
 
 def _words(line: dict[str, Any]) -> str:

@@ -27,9 +27,9 @@ from agentc.program.job import read_json
 from agentc.result_tables import TABLES_FILE
 from agentc.run.outcome import report_path
 from agentc.runtime.store.layout import StoreLayout
-from agentc.searching.stopping import round_lines, rounds_so_far
+from agentc.searching.stopping import round_lines, rounds_progress
 from agentc.store.paths import RunFolder, plans_folder, value_text, variant_of
-from agentc.text import shown_count, shown_time, some
+from agentc.text import format_count, format_duration, some
 
 _LIST_END = "</dl>"
 _LONGEST = 400_000
@@ -50,7 +50,7 @@ def with_run_facts(head: str, document: Document, layout: StoreLayout) -> str:
         (f"sweep of {axis}", some(values))
         for axis, values in _swept(str(job["id"]) for job in document.get("jobs") or ()).items()
     ]
-    facts += [("rounds", line) for line in round_lines(rounds_so_far(document, layout))]
+    facts += [("rounds", line) for line in round_lines(rounds_progress(document, layout))]
     began = state.get("began")
     if isinstance(began, (int, float)):
         moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began))
@@ -121,7 +121,7 @@ _NOTE = (
 )
 
 
-def shown_report(page: Path, work: Work) -> Path:
+def report_to_show(page: Path, work: Work) -> Path:
     """The page to show for a finished report: with the params, the commit and the text of the spec
     where it has a header, and a section on expected and actual times where something was expected
     of jobs that have finished. The page itself where there is nothing to add."""
@@ -166,7 +166,7 @@ def _objects_from(page: Path, layout: StoreLayout) -> str:
     return quote(os.path.relpath(layout.root / "objects", page.parent))
 
 
-def shown_page(document: Document, layout: StoreLayout) -> Path | None:
+def published_page(document: Document, layout: StoreLayout) -> Path | None:
     """The page that people were shown of a plan's finished report: `report.html` where it was made
     from the very report of this plan, else the published one, if any."""
     folder = RunFolder.of_plan(layout, document)
@@ -192,13 +192,14 @@ def cost_section(found: Iterable[StageOutcome]) -> str:
     took = sum(each.actual for each in found)
     return (
         '<section id="cost">\n<h2>Expected and actual time</h2>\n'
-        f"<details><summary>expected {shown_time(total)}, took {shown_time(took)}</summary>\n"
+        f"<details><summary>expected {format_duration(total)}, "
+        f"took {format_duration(took)}</summary>\n"
         f"<p>{escape(_NOTE)}</p>\n"
         '<div class="scroll"><table>\n<thead><tr><th>stage</th><th>jobs</th><th>expected</th>'
         "<th>band</th><th>took</th><th></th><th>tokens expected</th><th>actual tokens</th>"
         "<th>based on</th></tr></thead>\n<tbody>\n"
         f"{rows}\n</tbody>\n<tfoot><tr><th>all together</th><td></td>"
-        f"<td>{shown_time(total)}</td><td></td><td>{shown_time(took)}</td>"
+        f"<td>{format_duration(total)}</td><td></td><td>{format_duration(took)}</td>"
         "<td></td><td></td><td></td><td></td></tr></tfoot>\n</table></div>\n</details>\n</section>\n"
     )
 
@@ -208,12 +209,12 @@ def _row(outcome: StageOutcome) -> str:
     met = outcome.actual_tokens
     cells = [
         str(outcome.jobs),
-        shown_time(middle),
-        f"{shown_time(low)} to {shown_time(high)}",
-        shown_time(outcome.actual),
+        format_duration(middle),
+        f"{format_duration(low)} to {format_duration(high)}",
+        format_duration(outcome.actual),
         verdict(outcome),
-        shown_count(outcome.tokens) if met else "",
-        shown_count(met) if met else "",
+        format_count(outcome.tokens) if met else "",
+        format_count(met) if met else "",
         outcome.basis,
     ]
     inner = "".join(f"<td>{escape(cell)}</td>" for cell in cells)

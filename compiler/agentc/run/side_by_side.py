@@ -16,7 +16,7 @@ from agentc.plan.diff import Change, compare_plans
 from agentc.plan.stage_names import folded_names
 from agentc.plan.work import Document
 from agentc.result_tables import ResultTable
-from agentc.text import shown_count, shown_time, some
+from agentc.text import format_count, format_duration, some
 
 _JOBS = "jobs"
 _SHOWN_NUMBERS = ("p", "p (Holm)")
@@ -120,9 +120,9 @@ def _costs(table: ResultTable | None) -> list[str]:
     jobs = sum(row["kind"] != "server" for row in found)
     work, cpu, gpus, read, written = (_sum(found, name) for name in _COSTS)
     shown = [
-        *("" if each is None else shown_time(each) for each in (work, cpu)),
+        *("" if each is None else format_duration(each) for each in (work, cpu)),
         "" if gpus is None else f"{gpus:.2f}",
-        *("" if each is None else shown_count(each) for each in (read, written)),
+        *("" if each is None else format_count(each) for each in (read, written)),
     ]
     return [str(jobs), *map(escape, shown)]
 
@@ -169,7 +169,7 @@ def _settings(sides: Sequence[RunSide]) -> str:
         [
             escape(path.removeprefix("settings.").removeprefix("facts.")),
             escape(some(folded_names(jobs, known), 6)),
-            *(_shown(values.get(number, values[0])) for number in range(len(sides))),
+            *(_value_html(values.get(number, values[0])) for number in range(len(sides))),
         ]
         for path, values, jobs in list(alike.values())[:_MOST_SETTINGS]
     ]
@@ -202,7 +202,7 @@ def _value(change: Change, side: str) -> Json:
     return value
 
 
-def _shown(value: Json) -> str:
+def _value_html(value: Json) -> str:
     text = "default" if value is None else _yaml(value)
     return escape(text if len(text) <= 120 else f"{text[:120]}…")
 
@@ -342,7 +342,10 @@ def _times(sides: Sequence[RunSide]) -> str:
     if not names:
         return ""
     body = [
-        [escape(name), *("" if (s := table.get(name)) is None else shown_time(s) for table in rows)]
+        [
+            escape(name),
+            *("" if (s := table.get(name)) is None else format_duration(s) for table in rows),
+        ]
         for name in names
     ]
     count = f"<details><summary>{len(names)} jobs and servers</summary>\n"

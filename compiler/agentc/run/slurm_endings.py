@@ -218,7 +218,7 @@ def _settled(ending: Ending, work: Work, log: Path | None) -> Ending:
     tail = _tail_of(log)
     for message in _SRUN.findall(tail):
         if is_away(message) or _LAUNCH in message:
-            return _not_begun(ending, message)
+            return _not_started(ending, message)
     statuses = _open_statuses(names, work.layout)
     if not statuses:
         return ending
@@ -246,14 +246,14 @@ def _open_statuses(names: Iterable[str], layout: StoreLayout) -> list[Mapping[st
     return [read_json(folder / "status.json") for folder in folders]
 
 
-def _not_begun(ending: Ending, message: str) -> Ending:
+def _not_started(ending: Ending, message: str) -> Ending:
     return replace(ending, status=NOT_BEGUN, message=f"it could not begin ({message})")
 
 
 def _before_the_program(ending: Ending, tail: str, log: Path | None) -> Ending:
     """A SLURM job no wrapper of which has written a status."""
     if stopped := _ENDED_STEP.search(tail):
-        return _not_begun(ending, stopped.group())
+        return _not_started(ending, stopped.group())
     if not tail:
         return replace(ending, message="")
     message = f"it ended before its program started; its log: {log}"

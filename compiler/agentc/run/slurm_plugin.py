@@ -57,7 +57,7 @@ def adapt(plugin: ModuleType, ends: Path, taken: TakenOver | None = None) -> boo
     answers: dict[str, str] = {}
     names: Any = plugin
     names.query_job_status = _first_words(plugin.query_job_status, answers)
-    names.get_min_job_age = _asked_once(plugin.get_min_job_age)
+    names.get_min_job_age = _query_once(plugin.get_min_job_age)
     names.Executor = _patient(plugin, EndsFile(ends), answers, dict(taken or {}))
     if hasattr(plugin, "pending_jobs_for_rule"):
         names.pending_jobs_for_rule = _none_to_wait_for
@@ -96,7 +96,7 @@ def _first_words(
     return ask
 
 
-def _asked_once(query: Callable[[], int | None]) -> Callable[[], int | None]:
+def _query_once(query: Callable[[], int | None]) -> Callable[[], int | None]:
     """A setting of the cluster, which the plugin requests before each look."""
     known: list[int] = []
 
@@ -176,7 +176,7 @@ def _patient(plugin: Any, ends: EndsFile, answers: dict[str, str], taken: TakenO
                 answers.update({job.external_jobid: fresh[job.external_jobid] for job in ended})
                 self._heeded |= set(answers.items())
                 try:
-                    async for job in self._look_at(ended):
+                    async for job in self._poll_jobs(ended):
                         yield job
                 finally:
                     answers.clear()
@@ -187,10 +187,10 @@ def _patient(plugin: Any, ends: EndsFile, answers: dict[str, str], taken: TakenO
                     yield job
             elif others or not active_jobs:
                 self._due = 0.0
-                async for job in self._look_at(others):
+                async for job in self._poll_jobs(others):
                     yield job
 
-        async def _look_at(self, jobs: Sequence[Any]) -> AsyncIterator[Any]:
+        async def _poll_jobs(self, jobs: Sequence[Any]) -> AsyncIterator[Any]:
             self._reported = set()
             left = {job.external_jobid: job for job in jobs}
             async for job in super().check_active_jobs(jobs):

@@ -61,7 +61,7 @@ class QueuedJob:
     name: str = ""
 
     @property
-    def makes_one(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether its object is certain."""
         return self.unit is not None and not self.unit.endswith("/*")
 
@@ -230,7 +230,7 @@ TAKEN = "--slurm-taken-over"
 
 def write_taken_over(path: Path, jobs: Iterable[QueuedJob]) -> None:
     """Write which jobs of killed runs Snakemake takes over. Raises OSError."""
-    found = {job.unit: [job.id, job.name] for job in jobs if job.makes_one}
+    found = {job.unit: [job.id, job.name] for job in jobs if job.is_certain}
     path.write_text(json.dumps(found, sort_keys=True), encoding="utf-8")
 
 

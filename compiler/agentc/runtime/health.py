@@ -102,7 +102,7 @@ def _unchanged(stage: StageFacts) -> Found:
         )
 
 
-def _kept_model(stage: StageFacts) -> Found:
+def _unchanged_model(stage: StageFacts) -> Found:
     if stage.facts.get("kept_model") is True:
         yield (
             "nothing was trained, the model is its start ({})".format(
@@ -316,7 +316,7 @@ def _comparison(stage: StageFacts) -> Found:
 
 RULES: tuple[Rule, ...] = (
     _unchanged,
-    _kept_model,
+    _unchanged_model,
     _filter,
     _pairs,
     _loss,

@@ -26,10 +26,10 @@ from agentc.runtime.servers.job_leases import (
     needed_roles,
     planned_leases,
 )
-from agentc.runtime.servers.own_server import OwnServer
 from agentc.runtime.servers.server_group import ServerCopies
 from agentc.runtime.servers.server_group import end_all as end_servers
 from agentc.runtime.servers.server_log import last_lines
+from agentc.runtime.servers.server_process import ServerProcess
 from agentc.runtime.servers.shared_server import SharedServer
 from agentc.runtime.software.variables import site_variables
 from agentc.runtime.store.file_system import explain_start, full_disk_hint, missing_module_hint
@@ -37,7 +37,7 @@ from agentc.runtime.store.layout import StoreLayout, keep_private
 from agentc.runtime.store.object_lock import ObjectLock
 from agentc.runtime.store.staging import Staging, publish
 
-JobLease = OwnServer | ServerCopies | SharedServer | InsideLease
+JobLease = ServerProcess | ServerCopies | SharedServer | InsideLease
 
 TRY_AGAIN = 75
 """Exit code of a program, or of a wrapper, that asks for another attempt (EX_TEMPFAIL)."""
@@ -149,7 +149,7 @@ class JobRun:
         self._not_before = 0.0
 
     def finish(
-        self, supervisor: Supervisor, leases_to_end: Sequence[OwnServer | SharedServer]
+        self, supervisor: Supervisor, leases_to_end: Sequence[ServerProcess | SharedServer]
     ) -> None:
         """The program has ended: publish, try again later, or fail. Servers of this job alone
         are ended before its logs are sealed."""

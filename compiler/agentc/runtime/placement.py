@@ -136,7 +136,7 @@ class RuleResources:
                 return self._usual_of(name, wildcards, given)
 
             jobs = work[wildcards.key]
-            found = _said(name, jobs, self._forced_of(rule), usual)
+            found = _spec_value(name, jobs, self._forced_of(rule), usual)
             if found is not _UNSAID:
                 return found
             return self._raised(rule, usual(), jobs) if _NAMES.get(name) == "mem_mb" else usual()
@@ -173,7 +173,7 @@ def _counts_gpus(gres: Any) -> bool:
     return gpus_of(gres)[0] is not None
 
 
-def _said(
+def _spec_value(
     resource: str, jobs: Sequence[Job], forced: Mapping[str, Any], usual: Callable[[], Any]
 ) -> Any:
     """What the spec says: a value, None for nothing at all, or _UNSAID."""
@@ -183,7 +183,7 @@ def _said(
         return None if found is None else found["value"]
 
     if resource in _GPU:
-        return _said_of_gpus(resource, ask, forced, usual)
+        return _spec_gpus(resource, ask, forced, usual)
     if resource in _INSTEAD:
         name = _INSTEAD[resource]
         return _UNSAID if ask(name) is None and name not in forced else None
@@ -191,7 +191,7 @@ def _said(
     return _UNSAID if asked is None else asked
 
 
-def _said_of_gpus(
+def _spec_gpus(
     resource: str, ask: Callable[[str], Any], forced: Mapping[str, Any], usual: Callable[[], Any]
 ) -> Any:
     """The same of `gpu`, `gpu_model` and `gres`, of which SLURM takes either the last or others."""

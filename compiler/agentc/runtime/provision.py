@@ -12,7 +12,7 @@ from typing import Any
 
 from agentc.runtime.job_run import JobRun
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.servers import own_server, server_group
+from agentc.runtime.servers import server_group, server_process
 from agentc.runtime.servers.job_leases import (
     InsideLease,
     PlannedLease,
@@ -28,7 +28,7 @@ from agentc.runtime.store.plan_file import PlanFile, module_of
 from agentc.runtime.store.staging import Staging
 from agentc.runtime.unit_devices import DeviceViews, UnitDevices
 
-AnyLease = own_server.OwnServer | SharedServer
+AnyLease = server_process.ServerProcess | SharedServer
 _Pythons = Mapping[str, tuple[Path, dict[str, Any]]]
 
 
@@ -84,7 +84,7 @@ class Provision:
                     by_identity[lease.identity] = of_others
                     leases.append(of_others)
                 elif lease.identity not in by_identity:
-                    copies = self._own_servers(member.job, lease, pythons, code, views)
+                    copies = self._job_servers(member.job, lease, pythons, code, views)
                     by_identity[lease.identity] = (
                         ServerCopies(copies) if len(copies) > 1 else copies[0]
                     )
@@ -102,7 +102,7 @@ class Provision:
                 continue
             asking = by_identity[lease.identity]
             for server in asking.copies if isinstance(asking, ServerCopies) else [asking]:
-                if isinstance(server, own_server.OwnServer):
+                if isinstance(server, server_process.ServerProcess):
                     server.needs = {
                         other.role: by_identity[other.identity] for other in lease.needed
                     }
@@ -127,14 +127,14 @@ class Provision:
         member.variables.update(views.program)
         member.gpus = views.gpus
 
-    def _own_servers(
+    def _job_servers(
         self,
         job: Mapping[str, Any],
         planned: PlannedLease,
         pythons: _Pythons,
         code: Path,
         views: DeviceViews,
-    ) -> list[own_server.OwnServer]:
+    ) -> list[server_process.ServerProcess]:
         """A server that the job starts, in all its copies; or somebody else's endpoint."""
         own = job_software.resolve_secrets(planned.secrets)
         python: list[str] = []
@@ -150,7 +150,7 @@ class Provision:
         served = [self._layout.data(name) for name in planned.served[:1]]
         for number, shown in enumerate(views.server(planned.identity)):
             name = planned.identity + str(number or "")
-            server = own_server.OwnServer(
+            server = server_process.ServerProcess(
                 planned.spec,
                 python=python,
                 variables={**variables, **shown},
@@ -176,7 +176,7 @@ class Provision:
         others = [server for server in leases if isinstance(server, SharedServer)]
         if others:
             await_ready(others, self._supervisor, report)
-        own_ones = [server for server in leases if isinstance(server, own_server.OwnServer)]
+        own_ones = [server for server in leases if isinstance(server, server_process.ServerProcess)]
         if own_ones:
             # Some start for minutes: where to look meanwhile.
             report(", ".join(f"{server.role}: {server.log}" for server in own_ones))

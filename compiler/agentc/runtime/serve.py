@@ -22,7 +22,7 @@ from agentc.runtime.machine.device_lease import StartGate, one_at_a_time
 from agentc.runtime.machine.hardware import DevicesError
 from agentc.runtime.machine.output_filters import guarded_output
 from agentc.runtime.servers import shared_server_launch
-from agentc.runtime.servers.own_server import LeaseError
+from agentc.runtime.servers.server_process import LeaseError
 from agentc.runtime.servers.shared_server import SharedServer
 from agentc.runtime.servers.shared_server_files import LeaseRenewal, ServerFolder
 from agentc.runtime.software import variables
@@ -37,7 +37,7 @@ STARTS = 2
 """How often `up` starts a copy that vanished before it was ready."""
 
 
-class _ToldToStopError(Exception):
+class _StopRequestedError(Exception):
     """A signal asked this process to stop."""
 
 
@@ -73,7 +73,7 @@ def _main(argv: Sequence[str] | None) -> int:
     ) as error:
         print(f"agentc: {error}", file=sys.stderr)
         return 1
-    except _ToldToStopError as stop:
+    except _StopRequestedError as stop:
         return 128 + int(stop.args[0])
 
 
@@ -206,7 +206,7 @@ def _keep(
 def _stop(number: int, frame: FrameType | None) -> None:
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    raise _ToldToStopError(number)
+    raise _StopRequestedError(number)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -143,7 +143,7 @@ class UnitDevices:
         if self._unclear and _takers(servers, self._requested) + len(self._set_apart) > 1:
             raise hardware.DevicesError(_UNCLEAR % (self._unclear, self._requested))
         if not self._names and not self._set_apart:
-            shown = {} if self._names is None else self._shown(())
+            shown = {} if self._names is None else self._visibility(())
             # Which they are is not known here: a queue gave them, on several nodes say.
             taken = sum(
                 count * servers[name].number_of_copies(0)
@@ -165,8 +165,8 @@ class UnitDevices:
             others = ", beside those of servers with `scope: node`" if self._set_apart else ""
             raise hardware.DevicesError(str(error) + others) from None
         return DeviceViews(
-            self._shown(left),
-            {name: list(map(self._shown, own)) for name, own in given.items()},
+            self._visibility(left),
+            {name: list(map(self._visibility, own)) for name, own in given.items()},
             len(left),
         )
 
@@ -177,7 +177,7 @@ class UnitDevices:
 
     def whole(self) -> Variables:
         """Variables of a process that has all of them."""
-        return {} if self._names is None else self._shown(self._names)
+        return {} if self._names is None else self._visibility(self._names)
 
     def _take_granted(self, environ: Variables, of_node: Mapping[str, int]) -> None:
         """The GPUs that a queue gave: those that it lists, else those of the node where it shows as
@@ -199,11 +199,11 @@ class UnitDevices:
                     % (self._requested, name, count)
                 )
             names, taken = names[: len(names) - count], names[len(names) - count :]
-            self._set_apart[name] = self._shown(taken)
+            self._set_apart[name] = self._visibility(taken)
         self._requested -= sum(of_node.values())
         self._names = names
 
-    def _shown(self, names: Sequence[str]) -> Variables:
+    def _visibility(self, names: Sequence[str]) -> Variables:
         return hardware.visibility(names, self._numbered)
 
 

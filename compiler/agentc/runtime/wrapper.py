@@ -21,7 +21,7 @@ from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.provision import AnyLease, Provision
-from agentc.runtime.servers import own_server, server_group
+from agentc.runtime.servers import server_group, server_process
 from agentc.runtime.servers.job_leases import leased_secrets, shared_takers
 from agentc.runtime.servers.shared_server import (
     BLAME_S,
@@ -47,7 +47,7 @@ _LOOK_S = 0.2
 
 
 _FAILURES = (
-    own_server.LeaseError,
+    server_process.LeaseError,
     job_software.SoftwareError,
     allocation.NotGrantedError,
     DevicesError,
@@ -106,7 +106,7 @@ class Wrapper:
 
     def run(self) -> int:
         """Do the work under the claims on all objects; returns the exit status."""
-        claims = claim_all(self.layout, self._wanted(), self.published, self._say)
+        claims = claim_all(self.layout, self._wanted(), self.published, self._print)
         if claims is None:
             return 0
         try:
@@ -256,7 +256,7 @@ class Wrapper:
         }
         return {self.name: [], **wanted}
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         print(f"agentc: {self._id()}: {text}", file=sys.stderr)
 
     def _end_stragglers(self, staging: Staging) -> None:
@@ -319,12 +319,12 @@ class Wrapper:
     def _blame_server(self, leases: Sequence[AnyLease], supervisor: Supervisor) -> None:
         """A program may notice the death of its server before we do."""
 
-        def look() -> bool:
+        def poll() -> bool:
             _raise_for_the_dead(leases, sure=True)
             return False
 
         silent = any(isinstance(one, SharedServer) and one.silent() for one in leases)
-        supervisor.wait(look, timeout=BLAME_S if silent else 0.5, every=0.1)
+        supervisor.wait(poll, timeout=BLAME_S if silent else 0.5, every=0.1)
 
     def _session_manifest(
         self, leases: Sequence[AnyLease], machine: MachineProbe
@@ -369,9 +369,11 @@ def _fail_blocked(members: Sequence[JobRun], blocked: Sequence[tuple[JobRun, str
 
 def _raise_for_the_dead(leases: Sequence[AnyLease], sure: bool = False) -> None:
     """LeaseError when a server is gone; SharedServerLostError when it was a shared one."""
-    gone = server_group.dead([one for one in leases if isinstance(one, own_server.OwnServer)])
+    gone = server_group.dead(
+        [one for one in leases if isinstance(one, server_process.ServerProcess)]
+    )
     if gone is not None:
-        raise own_server.LeaseError(server_group.death_message(gone))
+        raise server_process.LeaseError(server_group.death_message(gone))
     for one in leases:
         message = one.death(sure) if isinstance(one, SharedServer) else None
         if message is not None:

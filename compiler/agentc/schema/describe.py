@@ -55,13 +55,13 @@ def describe(schema: Mapping[str, Json], fields: Sequence[Field] = ()) -> str:
     types = types_of(schema)
     if not types:
         return f"a value that fits {json.dumps(schema)}" if schema else "any value"
-    words = [_one(name, schema, fields) for name in types if name != "null"]
+    words = [_singular(name, schema, fields) for name in types if name != "null"]
     if "null" in types:
         words.append("null")
     return ", or ".join(words)
 
 
-def _one(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
+def _singular(name: str, schema: Mapping[str, Json], fields: Sequence[Field]) -> str:
     if name in ("integer", "number"):
         return _SINGULAR[name] + _bounds(schema)
     if name == "string" and schema.get("pattern") == HUB_ID:

@@ -85,7 +85,7 @@ def _encloses(outer: Span, inner: Span) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownKeys:
+class ResolvedKeys:
     """What the keys of a mapping mean: `right` ones by name, and for the names that misspelt ones
     may have been meant for, the key. The latter were reported, and nothing that follows should be:
     that such a name is missing, or what its value would mean."""
@@ -104,10 +104,10 @@ def read_keys(
     required: Collection[str] = (),
     outline: bool = False,
 ) -> dict[str, Entry]:
-    """Entries by key, as `known_keys` reads them. Those of misspelt keys have an unknown value;
+    """Entries by key, as `resolve_keys` reads them. Those of misspelt keys have an unknown value;
     in an `outline`, whose values are read for names and further keys, mappings stay."""
     keys = [entry.key for entry in node.entries]
-    known = known_keys(keys, node.span, allowed, place, sink, table, required=required)
+    known = resolve_keys(keys, node.span, allowed, place, sink, table, required=required)
     entries = {entry.key.text: entry for entry in node.entries}
     found = {name: entries[key.text] for name, key in known.right.items()}
     for name, key in known.guessed.items():
@@ -127,7 +127,7 @@ def _is_readable(node: Node) -> bool:
     )
 
 
-def known_keys(
+def resolve_keys(
     keys: Sequence[Scalar],
     around: Span,
     allowed: Collection[str],
@@ -136,7 +136,7 @@ def known_keys(
     table: BackendTable | None = None,
     more: abc.Mapping[str, Collection[str]] = MappingProxyType({}),
     required: Collection[str] = (),
-) -> KnownKeys:
+) -> ResolvedKeys:
     """The keys of a mapping by what they mean; unknown ones are reported. `more` are words that a
     key may have been meant as though they are not allowed here, `required` those that have to be
     there: the only one that is missing may be what the only unknown key was meant for. Where
@@ -170,7 +170,7 @@ def known_keys(
             unknown[_MOST_UNKNOWN].span,
             steps=place.steps,
         )
-    return KnownKeys(right, guessed)
+    return ResolvedKeys(right, guessed)
 
 
 def _without_settings(

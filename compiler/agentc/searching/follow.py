@@ -48,7 +48,7 @@ def follow(search: Search, study: Study, scene: SearchScene, tell: Callable[[str
     failures = 0
     while study.finished < search.trials:
         number, params = study.ask()
-        tell(f"trial {number + 1} of {search.trials}: {shown_params(params)}")
+        tell(f"trial {number + 1} of {search.trials}: {format_params(params)}")
         code = _try(search, study, scene, number, params)
         if code == EXIT_FAILED:
             tell(
@@ -68,12 +68,12 @@ def follow(search: Search, study: Study, scene: SearchScene, tell: Callable[[str
     return EXIT_DONE
 
 
-def shown_params(params: Mapping[str, Json]) -> str:
+def format_params(params: Mapping[str, Json]) -> str:
     """`lr=0.001 beta=0.1`, numbers with four digits: for people."""
-    return " ".join(f"{name}={shown_value(value)}" for name, value in params.items())
+    return " ".join(f"{name}={format_value(value)}" for name, value in params.items())
 
 
-def shown_value(value: Json) -> str:
+def format_value(value: Json) -> str:
     """A value with four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 

@@ -31,7 +31,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundsSoFar:
+class RoundsProgress:
     """How far rounds that stop are: `planned` of `most` are in the plan, `values` are the measures
     of the first ones, as far as the store has them without a gap (None: no task has a score)."""
 
@@ -61,7 +61,7 @@ class RoundsSoFar:
             return f"{self.name}: all {counted(self.most, 'round')}; {stop.why} in the last"
         last = len(self.values)
         told = None if last == 0 else self.values[-1]
-        shown = "no task has a score" if told is None else f"{metric} {_shown(told)}"
+        shown = "no task has a score" if told is None else f"{metric} {_number_text(told)}"
         if last == self.most:
             return f"{self.name}: all {counted(self.most, 'round')}; {shown}, {self._unmet()}"
         after = f"; after round {last}: {shown}" if last else ""
@@ -85,11 +85,11 @@ class RoundsSoFar:
         rule = self.rule
         if rule.no_gain_for is None:
             assert rule.reaches is not None
-            return f"which did not reach {_shown(rule.reaches)}"
+            return f"which did not reach {_number_text(rule.reaches)}"
         return "and the rule did not hold"
 
 
-def rounds_so_far(document: Document, layout: StoreLayout) -> tuple[RoundsSoFar, ...]:
+def rounds_progress(document: Document, layout: StoreLayout) -> tuple[RoundsProgress, ...]:
     """How far the rounds of a plan are that stop by a rule, in the order of the plan; plans of a
     spec without `until:` have none."""
     stopping = (document.get("experiment") or {}).get("stopping") or ()
@@ -98,7 +98,7 @@ def rounds_so_far(document: Document, layout: StoreLayout) -> tuple[RoundsSoFar,
         if job["produces"] == "Metrics":
             measuring.setdefault(str(job["stage"]), object_of(job))
     return tuple(
-        RoundsSoFar(
+        RoundsProgress(
             name=str(each["name"]),
             rule=(rule := StoppingRule.of(each["rule"])),
             most=int(each["most"]),
@@ -109,7 +109,7 @@ def rounds_so_far(document: Document, layout: StoreLayout) -> tuple[RoundsSoFar,
     )
 
 
-def round_lines(so_far: Iterable[RoundsSoFar]) -> list[str]:
+def round_lines(so_far: Iterable[RoundsProgress]) -> list[str]:
     """A line for each repeat that stops, once for cells of which the same is to be said."""
     said: dict[str, list[str]] = {}
     for each in so_far:
@@ -122,9 +122,9 @@ def rule_text(rule: StoppingRule) -> str:
     """A rule in words: `success reaches 0.8 or has no gain for 2 rounds`."""
     ways = []
     if rule.reaches is not None:
-        ways.append(f"reaches {_shown(rule.reaches)}")
+        ways.append(f"reaches {_number_text(rule.reaches)}")
     if rule.no_gain_for is not None:
-        more = f" of more than {_shown(rule.min_gain)}" if rule.min_gain else ""
+        more = f" of more than {_number_text(rule.min_gain)}" if rule.min_gain else ""
         ways.append(f"has no gain{more} for {counted(rule.no_gain_for, 'round')}")
     return f"{rule.metric} {' or '.join(ways)}"
 
@@ -138,7 +138,7 @@ def stop_of(rule: StoppingRule, values: Sequence[float | None]) -> Stop | None:
         if value is None:
             continue
         if rule.reaches is not None and sign * value >= sign * rule.reaches:
-            why = f"{rule.metric} {_shown(value)} reached {_shown(rule.reaches)}"
+            why = f"{rule.metric} {_number_text(value)} reached {_number_text(rule.reaches)}"
             return Stop(number, why)
         if best_round == 0 or sign * value > best + rule.min_gain:
             best, best_round, without = sign * value, number, 0
@@ -146,7 +146,7 @@ def stop_of(rule: StoppingRule, values: Sequence[float | None]) -> Stop | None:
         without += 1
         if rule.no_gain_for is not None and without >= rule.no_gain_for:
             rounds = counted(without, "round")
-            held = f"{_shown(sign * best)} of round {best_round}"
+            held = f"{_number_text(sign * best)} of round {best_round}"
             return Stop(number, f"no gain for {rounds} over {rule.metric} {held}")
     return None
 
@@ -163,7 +163,7 @@ def _values(
         yield value if value is not None and math.isfinite(value) else None
 
 
-def _shown(number: float) -> str:
+def _number_text(number: float) -> str:
     return f"{number:.4g}"
 
 
@@ -184,7 +184,7 @@ class RoundsStep:
 def step_before(
     plan: Plan,
     stopping: Sequence[StoppingRounds],
-    so_far: Sequence[RoundsSoFar],
+    so_far: Sequence[RoundsProgress],
     needed: Collection[str],
 ) -> RoundsStep | None:
     """What has to be measured before all that is `needed` (jobs, by id) may run; None where all of

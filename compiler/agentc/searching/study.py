@@ -67,11 +67,11 @@ class SearcherProcess:
                 # Ctrl-C reaches it as the end of its input, after what it was asked.
                 start_new_session=True,
             )
-        self.trials: list[Mapping[str, Any]] = self._asked(opening)["trials"]
+        self.trials: list[Mapping[str, Any]] = self._query(opening)["trials"]
 
     def ask(self, what: str, *words: Any) -> dict[str, Any]:
         """One request and its answer."""
-        return self._asked({"do": what, "with": words})
+        return self._query({"do": what, "with": words})
 
     def close(self) -> None:
         """End it."""
@@ -84,7 +84,7 @@ class SearcherProcess:
             self._process.kill()
             self._process.wait()
 
-    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _query(self, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):  # its end is told below

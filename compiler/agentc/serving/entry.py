@@ -80,14 +80,14 @@ def as_typed(
     """What was found, each about a word of the command line in place of a line of a file that
     nobody sees."""
 
-    def told(one: Diagnostic) -> Diagnostic:
+    def typed(one: Diagnostic) -> Diagnostic:
         if one.span is None or one.span.source.name != TYPED:
             return one
         number = one.span.line - _FIRST
         about = f"`{'='.join(settings[number])}`: " if 0 <= number < len(settings) else ""
         return replace(one, span=None, message=f"{about}{one.message}")
 
-    return tuple(map(told, found))
+    return tuple(map(typed, found))
 
 
 def _plain(word: str) -> str:
@@ -134,7 +134,7 @@ def _endpoints(
     """The model servers that an environment's server asks, by role: somebody else's alone, for
     what jobs start has its model from an experiment."""
     for role in lease.needs:
-        server = entry.asked_server(role)
+        server = entry.simulator_server(role)
         attempt = None if server is None else lowering.resource("server", server)
         if attempt is None or attempt.lease is None:
             if server is None and not sink.has_errors:

@@ -18,8 +18,8 @@ from agentc.runtime.machine import process
 from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.supervise import Supervisor
 from agentc.runtime.servers.job_leases import asker_secrets
-from agentc.runtime.servers.own_server import OwnServer
 from agentc.runtime.servers.server_group import dead, death_message, end_all, start_all
+from agentc.runtime.servers.server_process import ServerProcess
 from agentc.runtime.software import job_software
 from agentc.runtime.software.lock_text import lock_digest
 from agentc.runtime.store.layout import StoreLayout
@@ -78,8 +78,8 @@ def hosted(
         variables.setdefault("AGENTC_SPEC_DIR", str(entry.directory.absolute()))
         (folder / "logs").mkdir()
 
-        def leased(spec: Mapping[str, Any]) -> OwnServer:
-            return OwnServer(
+        def leased(spec: Mapping[str, Any]) -> ServerProcess:
+            return ServerProcess(
                 spec,
                 python=job_software.python_command(built, record, layout.root, code),
                 variables=variables,
@@ -145,7 +145,7 @@ def episode_lines(url: str, token: str) -> list[str]:
     """Lines for a shell that begin a session, start a task and act once; of a server that does not
     say what tasks it has, the one that asks it for its account."""
     try:
-        told = _asked(url, token, "/meta", None)
+        told = _request(url, token, "/meta", None)
         task = next(tasks[0] for tasks in told["splits"].values() if tasks)
         action = _first_action(url, token, told, task)
         number = _next_number(url, token)
@@ -162,20 +162,20 @@ def _turn(url: str, token: str, number: int, task: str, action: str) -> Iterator
 
 def _next_number(url: str, token: str) -> int:
     """What the next session will be called: they are counted, and one of ours is closed again."""
-    ours = int(_asked(url, token, "/create", {})["id"])
-    _asked(url, token, "/close", {"id": ours})
+    ours = int(_request(url, token, "/create", {})["id"])
+    _request(url, token, "/close", {"id": ours})
     return ours + 1
 
 
 def _first_action(url: str, token: str, told: Mapping[str, Any], task: str) -> str:
     if "expert" in told["capabilities"]:
-        steps = _asked(url, token, "/expert", {"task_id": task})["steps"]
+        steps = _request(url, token, "/expert", {"task_id": task})["steps"]
         if steps:
             return str(steps[0]["action"])
     return "help"
 
 
-def _asked(url: str, token: str, route: str, body: Mapping[str, Any] | None) -> Any:
+def _request(url: str, token: str, route: str, body: Mapping[str, Any] | None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url + route, data=data)
     if token:

@@ -87,7 +87,7 @@ def trust(folder: Path, environ: Mapping[str, str] = os.environ) -> TrustedFolde
     entry = TrustedFolder(
         str(real), state.st_uid, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     )
-    reason = _open_to_others(real, entry.owner)
+    reason = _write_access(real, entry.owner)
     if reason is not None:
         raise TrustError(f"{real} cannot be trusted: {reason}")
     kept = [each for each in trusted_folders(environ) if each.folder != entry.folder]
@@ -127,7 +127,7 @@ def _fault(entry: TrustedFolder, place: Path) -> str | None:
                 f"to {user_name(owner)} now"
             )
         for part in _parts(folder, place):
-            reason = _open_to_others(part, entry.owner)
+            reason = _write_access(part, entry.owner)
             if reason is not None:
                 return f"{part} is in a trusted folder, but {reason}"
     except OSError as error:
@@ -146,7 +146,7 @@ def _parts(folder: Path, place: Path) -> Iterator[Path]:
             yield from (Path(at, name) for name in (*folders, *files) if name != "__pycache__")
 
 
-def _open_to_others(path: Path, owner: int) -> str | None:
+def _write_access(path: Path, owner: int) -> str | None:
     """Why somebody besides this user, root and the owner of the folder could change a path."""
     state = path.stat()
     if state.st_uid not in (os.geteuid(), 0, owner):

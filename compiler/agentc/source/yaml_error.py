@@ -33,7 +33,7 @@ def report_yaml_error(error: yaml.YAMLError, source: Source, sink: Sink) -> None
         sink.error("AGC103", f"{source.name}: {problem}")
         return
     text = lines[mark.line] if mark.line < len(lines) else ""
-    if _is_known(text, mark.column, mark.line + 1, source, sink, lines):
+    if _report_from_line(text, mark.column, mark.line + 1, source, sink, lines):
         return
     at_end = "found unexpected end of stream" in problem
     cause = _cause_of(at_end, lines, mark, noticed or mark, context, source)
@@ -112,7 +112,7 @@ def _report_list(
     return True
 
 
-def _is_known(
+def _report_from_line(
     text: str, column: int, line: int, source: Source, sink: Sink, lines: list[str]
 ) -> bool:
     """Report what a line is seen to be from itself."""

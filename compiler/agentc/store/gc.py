@@ -45,7 +45,7 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
     like garbage."""
     try:
         # Those at work first: a run that ends meanwhile has entered its plan into the history.
-        uses = [use for folder in _folders_anew(layout) for use in plan_uses(folder)]
+        uses = [use for folder in _reread_folders(layout) for use in plan_uses(folder)]
         paths = [use.plan for use in uses if use.alive or _was_finished(layout, use.plan)]
         paths += [folder.last_plan for _, folder in run_folders(layout)]
         paths += complete_plans(layout, keep_runs)
@@ -62,7 +62,7 @@ def find_roots(layout: StoreLayout, but: Collection[str] = (), keep_runs: int = 
     )
 
 
-def _folders_anew(layout: StoreLayout) -> list[RunFolder]:
+def _reread_folders(layout: StoreLayout) -> list[RunFolder]:
     """Folders of runs, with those that another node has made a moment ago: a first run's."""
     if visibility_timeout(layout) <= 0:
         return all_folders(layout)

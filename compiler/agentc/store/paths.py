@@ -174,13 +174,13 @@ class RunFolder:
     def history(self) -> Path:
         return self.path / "history.jsonl"
 
-    def kept_plan(self, digest: str) -> Path:
+    def stored_plan(self, digest: str) -> Path:
         """The plan of a run in the history, which names it by the digest of its text."""
         return self.path / "plans" / f"{digest}.json.gz"
 
-    def kept_plans(self) -> list[Path]:
+    def stored_plans(self) -> list[Path]:
         """All that were kept."""
-        return sorted(self.kept_plan("").parent.glob("*.json.gz"))
+        return sorted(self.stored_plan("").parent.glob("*.json.gz"))
 
     @property
     def estimate(self) -> Path:

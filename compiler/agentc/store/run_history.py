@@ -39,7 +39,7 @@ class PlanFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownRun:
+class PastRun:
     """A variant that was run; `began` is when its last run did."""
 
     folder: RunFolder
@@ -67,14 +67,14 @@ class DamagedRun:
         return self.folder.label
 
 
-def list_runs(layout: StoreLayout) -> list[KnownRun]:
+def list_runs(layout: StoreLayout) -> list[PastRun]:
     """All of them, the latest first, but for `damaged_runs`."""
     found = []
     for began, folder in run_folders(layout):
         with suppress(ValueError):
             facts = read_facts(folder.last_plan)
             found.append(
-                KnownRun(folder=folder, began=began, variant=facts.variant, params=facts.params)
+                PastRun(folder=folder, began=began, variant=facts.variant, params=facts.params)
             )
     return found
 
@@ -163,14 +163,14 @@ def _recorded_plans(
     if _damaged_lines(folder):
         # A line that cannot be read may be all that says of a plan that it was complete.
         listed = {line.get("plan") for line in lines if line.get("complete")}
-        others = {*folder.kept_plans()} - {folder.kept_plan(str(plan)) for plan in listed}
+        others = {*folder.stored_plans()} - {folder.stored_plan(str(plan)) for plan in listed}
         marked.update((path, None) for path in others if is_complete(layout, read_facts(path)))
     # Of an agentc that knew of no variants: what had one name lies in one folder.
     unmarked = [folder.previous_plan]
     for line in reversed(lines):
         if not line.get("plan"):
             continue
-        path = folder.kept_plan(str(line["plan"]))
+        path = folder.stored_plan(str(line["plan"]))
         if "complete" not in line:
             unmarked.insert(-1, path)
         elif line["complete"] and len(closed) < count:
@@ -233,7 +233,7 @@ def find_owners(layout: StoreLayout, names: Collection[str]) -> dict[str, Owner]
     found: dict[str, Owner] = {}
     wanted = set(names)
     for _, folder in run_folders(layout):
-        for plan in (folder.last_plan, folder.previous_plan, *folder.kept_plans()):
+        for plan in (folder.last_plan, folder.previous_plan, *folder.stored_plans()):
             if not wanted - set(found):
                 return found
             with suppress(ValueError):
@@ -323,7 +323,7 @@ def plan_uses(folder: RunFolder) -> list[PlanUse]:
             continue
         except (OSError, ValueError, AttributeError) as error:
             raise ValueError(f"{path} cannot be read ({error})") from None
-        plan = folder.kept_plan(str(record.get("plan")))
+        plan = folder.stored_plan(str(record.get("plan")))
         found.append(PlanUse(path=path, plan=plan, alive=alive))
     return found
 

@@ -204,12 +204,12 @@ class TemplateLibrary:
         named = (written.span.source.name, written.text)
         if named in self._found:
             return self._found[named]
-        found = self._look_up(written)
+        found = self._find(written)
         if found is not None:
             self._found[named] = found
         return found
 
-    def _look_up(self, written: Scalar) -> Template | None:
+    def _find(self, written: Scalar) -> Template | None:
         name = written.text
         if name.startswith("."):
             return self._local(name, written)

@@ -53,7 +53,7 @@ class TrackerProcess:
     cannot be started."""
 
     def __init__(
-        self, chosen: ChosenTracker, followed: Followed, say: Callable[[str], None]
+        self, chosen: ChosenTracker, followed: Followed, report: Callable[[str], None]
     ) -> None:
         self._log = followed.log(chosen.tracker.id)
         layout = followed.layout
@@ -83,7 +83,7 @@ class TrackerProcess:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._listeners = [
-            threading.Thread(target=self._listen, args=(self._process.stdout, say), daemon=True),
+            threading.Thread(target=self._listen, args=(self._process.stdout, report), daemon=True),
             threading.Thread(target=self._keep, args=(self._process.stderr,), daemon=True),
         ]
         for listener in self._listeners:
@@ -134,9 +134,9 @@ class TrackerProcess:
             self._process.stdin.write(json.dumps(request).encode("utf-8") + b"\n")
             self._process.stdin.flush()
 
-    def _listen(self, lines: IO[bytes], say: Callable[[str], None]) -> None:
+    def _listen(self, lines: IO[bytes], report: Callable[[str], None]) -> None:
         for line in lines:
-            say(self._redactor.clean(line).decode("utf-8", "replace").rstrip())
+            report(self._redactor.clean(line).decode("utf-8", "replace").rstrip())
 
     def _keep(self, lines: IO[bytes]) -> None:
         with self._log.open("wb") as log:
@@ -215,7 +215,7 @@ class Trackers:
         name = one.tracker.id
         try:
             self._build(one)
-            program = TrackerProcess(one, self._followed, lambda line: self._say(name, line))
+            program = TrackerProcess(one, self._followed, lambda line: self._report(name, line))
         except (SoftwareError, OSError) as error:
             self._fail(name, str(error).partition("\n")[0])
             return
@@ -233,19 +233,19 @@ class Trackers:
         layout = self._followed.layout
         if one.needed.ready(layout):
             return
-        self._say(one.tracker.id, "its software stack is being built (once for all)")
+        self._report(one.tracker.id, "its software stack is being built (once for all)")
         secrets = one.secrets.values()
         build_all([one.needed], layout, lambda *_: None, stop=self._given_up, withheld=secrets)
 
     def _fail(self, name: str, why: str) -> None:
         self._failed.append(name)
         if self._patience is None:
-            self._say(name, f"failed: {why}")  # nothing goes on
+            self._report(name, f"failed: {why}")  # nothing goes on
             return
         later = f"`agentc track {self._followed.label} --to {name}` writes what is missing"
-        self._say(name, f"failed, and the run continues without it: {why}; {later}")
+        self._report(name, f"failed, and the run continues without it: {why}; {later}")
 
-    def _say(self, name: str, text: str) -> None:
+    def _report(self, name: str, text: str) -> None:
         self._lines.put(f"{name}: {text}")
 
 

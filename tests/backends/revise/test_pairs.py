@@ -29,7 +29,7 @@ def by_definition(tree: RevisionTree, bars: RewardThresholds) -> list[tuple[int,
         for bad in range(len(leaves))
         if good != bad
         and bars.is_good(leaves[good].reward)
-        and bars.tells(leaves[good].reward, leaves[bad].reward)
+        and bars.separates(leaves[good].reward, leaves[bad].reward)
     ]
 
 

@@ -23,7 +23,7 @@ from agentc_backends.environments.sciworld.settings import (
 from agentc_backends.environments.sciworld.tasks import (
     LISTS,
     TASKS,
-    own_split,
+    simulator_split,
     split_task_id,
     task_named,
 )
@@ -63,7 +63,7 @@ def test_small_tasks_are_divided_as_the_simulator_does() -> None:
     stages = task_named("8-2")
     assert stages is not None
     # 10 variations: quarters of 2, and the two that are left over are tested on.
-    assert [list(own_split(stages, name)) for name in ("train", "dev", "test")] == [
+    assert [list(simulator_split(stages, name)) for name in ("train", "dev", "test")] == [
         [0, 1, 2, 3], [4, 5], [6, 7, 8, 9]
     ]  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_what_agent_r_collects_on_overlaps_what_it_tests_on() -> None:
 
 def test_agent_r_tests_on_the_simulators_own_test_split() -> None:
     for task, variation in map(split_task_id, task_ids(dict(LISTS["agent_r"]["test"]))):  # type: ignore[misc]
-        assert variation in own_split(task, "test")
+        assert variation in simulator_split(task, "test")
 
 
 @pytest.mark.parametrize(

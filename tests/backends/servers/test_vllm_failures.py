@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentc.runtime.servers.own_server import OwnServer
 from agentc.runtime.servers.server_log import describe_log, size_of
+from agentc.runtime.servers.server_process import ServerProcess
 from agentc_backends.servers.vllm.backend import CAUSES, NOISE
 
 LOGS = Path(__file__).parent / "vllm_logs"
@@ -50,7 +50,9 @@ def test_the_cause_is_that_of_this_start(tmp_path: Path) -> None:
 
 def test_a_port_that_was_taken_is_recognised_in_this_start(tmp_path: Path) -> None:
     spec = {"role": "policy", "backend": "serve.vllm", "port": "held"}
-    server = OwnServer(spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path)
+    server = ServerProcess(
+        spec, python=[], variables={}, model=None, folder=tmp_path, logs=tmp_path
+    )
     server.log.write_bytes((LOGS / "port.log").read_bytes())
     assert server.port_was_taken()
     server.log_begins = size_of(server.log)

@@ -40,7 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> TestClient:
     async def answer(request: Request) -> JSONResponse:
         return JSONResponse({"seen": await request.json()})
 
-    monkeypatch.setattr(gate, "_known_fields", lambda: {CHAT: FIELDS, TEXT: FIELDS})
+    monkeypatch.setattr(gate, "_declared_fields", lambda: {CHAT: FIELDS, TEXT: FIELDS})
     monkeypatch.delenv("AGENTC_TOKEN", raising=False)
     paths = (CHAT, TEXT, TOKENS)
     app = Starlette(routes=[Route(path, answer, methods=["POST"]) for path in paths])

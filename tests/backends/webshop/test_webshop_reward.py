@@ -9,7 +9,7 @@ from agentc_backends.environments.webshop.catalogue import Goal
 from agentc_backends.environments.webshop.reward import (
     COLOURS,
     alike,
-    asked_option,
+    goal_option,
     plain_colour,
     score,
     title_words,
@@ -141,7 +141,7 @@ def test_options_that_nobody_asked_for_count_nothing() -> None:
     ],
 )
 def test_what_an_option_is_compared_as(name: str, value: str, compared: str) -> None:
-    assert asked_option(name, value) == compared
+    assert goal_option(name, value) == compared
 
 
 def test_words_of_titles() -> None:

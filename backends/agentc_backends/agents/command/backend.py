@@ -82,7 +82,7 @@ def command_job(stage: StageView, context: LowerContext, *, name: str, keeps_all
         "words": [*words],
         "python": main is not None,
         "files": file_entries(files),
-        "params": header.told(given if isinstance(given, dict) else {}),
+        "params": header.merged_params(given if isinstance(given, dict) else {}),
     }
     return recorded_job(
         view,

@@ -56,11 +56,11 @@ async def roll_out(job: Job) -> None:
         if tells:
             await compare_with_trainer(job, policy)
 
-        async def play_one(attempt: Attempt) -> Row:
+        async def play_attempt(attempt: Attempt) -> Row:
             return await play(stage, attempt)
 
         await play_recorded(
-            job, rules, attempts, play=play_one, lost=servers.lost, keeps_all=keeps_all
+            job, rules, attempts, play=play_attempt, lost=servers.lost, keeps_all=keeps_all
         )
 
 

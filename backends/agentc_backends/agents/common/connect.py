@@ -159,7 +159,7 @@ class ChatPolicy:
         """The tokens of a text by itself. Raises ServiceError as `tokenize`."""
         return await self._chat.tokenize(text)
 
-    async def tokens_begun(self, messages: Sequence[Message]) -> list[int]:
+    async def prefix_tokens(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a conversation up to the last letter of its last message, which is not
         ended; none where the format has no such beginning. Raises ServiceError as `tokenize`."""
         try:

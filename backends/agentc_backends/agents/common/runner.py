@@ -73,7 +73,7 @@ async def run_episodes(
     done = 0
     errors: list[str] = []
 
-    async def play_one(item: Item) -> None:
+    async def play_attempt(item: Item) -> None:
         nonlocal longest, late, done
         began = time.monotonic()
         if deadline is not None and began + longest > deadline:
@@ -89,7 +89,7 @@ async def run_episodes(
                 raise ErrorBudgetError(_over_budget(errors, allowed, total, hooks.noun))
 
     try:
-        await asyncio.wait_for(run_concurrently(items, concurrency, play_one), time_left)
+        await asyncio.wait_for(run_concurrently(items, concurrency, play_attempt), time_left)
     except asyncio.TimeoutError:
         if deadline is None or time.monotonic() < deadline:
             raise  # of an item

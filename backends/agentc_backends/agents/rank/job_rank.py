@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from agentc.program.artifact_files import CANDIDATES_FILE, SCORES_FILE
-from agentc.program.job import Job, each_row
+from agentc.program.job import Job, iterate_rows
 from agentc_backends.agents.common.critic_scores import Row, critic_prompts, read_critic
 from agentc_backends.agents.common.journal import stored_rows
 from agentc_backends.agents.common.program import run_job
@@ -42,7 +42,7 @@ def _reference(job: Job) -> Callable[[Row], Row]:
     folders = job.inputs("scores")
     if not folders:
         return sampler_scores
-    found = {row["id"]: row for row in each_row(folders[0] / SCORES_FILE)}
+    found = {row["id"]: row for row in iterate_rows(folders[0] / SCORES_FILE)}
     return lambda turn: found[turn["id"]]
 
 

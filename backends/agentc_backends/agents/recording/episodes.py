@@ -158,7 +158,7 @@ async def prove(policy: ChatPolicy, recorded: RecordedSession) -> ProvedConversa
     async def tokenize(messages: Sequence[Message], *, ended: bool = True) -> list[int]:
         if ended:
             return await policy.tokenize(messages, opened=False)
-        return await policy.tokens_begun(messages)
+        return await policy.prefix_tokens(messages)
 
     if recorded.cut_off:
         return Unproved("edited", "the program let go of a reply before it had ended")

@@ -203,7 +203,7 @@ def _first_bad(rewards: Sequence[float], good: float, bars: RewardThresholds) ->
     low, high = 0, len(rewards)
     while low < high:
         middle = (low + high) // 2
-        if bars.tells(good, rewards[middle]):
+        if bars.separates(good, rewards[middle]):
             high = middle
         else:
             low = middle + 1

@@ -26,7 +26,7 @@ class RewardThresholds(RewardBars):
         """Whether a trajectory of this reward passes alpha."""
         return reward > self.alpha or (self.alpha_is == "at_least" and reward == self.alpha)
 
-    def tells(self, good: float, bad: float) -> bool:
+    def separates(self, good: float, bad: float) -> bool:
         """Whether two rewards are far enough apart, whatever alpha says (Agent-R, eq. 4, and
         `path_collection.py` for the gap)."""
         if self.beta_is == "gap":

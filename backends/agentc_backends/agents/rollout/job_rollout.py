@@ -66,11 +66,11 @@ async def roll_out(job: Job) -> None:
         if candidates > 1:
             chooser = await clients.enter_async_context(open_chooser(job, policy, candidates))
 
-        async def play_one(attempt: Attempt) -> Row:
+        async def play_attempt(attempt: Attempt) -> Row:
             acting = policy if chooser is None else chooser.at(attempt.task_id)
             return await play(rules, turns, attempt, acting, servers.world, again)
 
-        rows = await _play_all(job, play_one, attempts, servers)
+        rows = await _play_all(job, play_attempt, attempts, servers)
         if candidates > 1:
             job.facts(**choice_facts(rows, candidates))
     write_rows(job.out / TRAJECTORIES_FILE, rows)
@@ -78,7 +78,7 @@ async def roll_out(job: Job) -> None:
 
 async def _play_all(
     job: Job,
-    play_one: Callable[[Attempt], Awaitable[Row]],
+    play_attempt: Callable[[Attempt], Awaitable[Row]],
     attempts: Sequence[Attempt],
     servers: Servers,
 ) -> list[Row]:
@@ -87,7 +87,7 @@ async def _play_all(
     divergences = Divergences(len(attempts), job.placement["error_budget"])
 
     async def play_checked(attempt: Attempt) -> Row:
-        return divergences.check(await play_one(attempt))
+        return divergences.check(await play_attempt(attempt))
 
     def broken(attempt: Attempt, error: InfrastructureError) -> Row:
         assert isinstance(error, BrokenEpisodeError)

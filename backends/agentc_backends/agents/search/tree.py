@@ -178,7 +178,7 @@ class TreeRoot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenTurn:
+class OpeningTurn:
     """A turn before the root: the reply of somebody else, and what the environment answers to it
     now. `action` is empty where the reply holds none; `reward` is the score of the episode so
     far."""

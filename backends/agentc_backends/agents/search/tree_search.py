@@ -48,7 +48,7 @@ from agentc_backends.agents.search.navigator import (
 from agentc_backends.agents.search.settings import SearchRules
 from agentc_backends.agents.search.tree import (
     End,
-    GivenTurn,
+    OpeningTurn,
     RequestBudget,
     Tree,
     TreeNode,
@@ -78,7 +78,7 @@ class TreeSearch:
         low, high = episode.reward_range
         self._nothing = min(max(0.0, low), high)
         self.tree.root.reward = self._nothing
-        self.given: list[GivenTurn] = []
+        self.given: list[OpeningTurn] = []
         self.budget = RequestBudget()
         self.opening: list[Message] = opening_messages(episode.prompt, "")
         self._step_limit = math.inf
@@ -174,7 +174,7 @@ class TreeSearch:
             # Whatever it was told then, which its replies answer.
             observation = turn.answer.removeprefix(self._episode.prompt.observation_prefix)
         self.given.append(
-            GivenTurn(
+            OpeningTurn(
                 reply=turn.reply, action=action, observation=observation, reward=score, cut=turn.cut
             )
         )

@@ -62,13 +62,15 @@ async def play_taskset(job: Job) -> None:
             if tells:
                 await compare_with_trainer(job, stage.policy)
 
-            async def play_one(attempt: Attempt) -> Row:
+            async def play_attempt(attempt: Attempt) -> Row:
                 return await play(stage, attempt)
 
             async def lost() -> str | None:
                 return await lost_server(job.leases)
 
-            await play_recorded(job, rules, attempts, play=play_one, lost=lost, keeps_all=keeps_all)
+            await play_recorded(
+                job, rules, attempts, play=play_attempt, lost=lost, keeps_all=keeps_all
+            )
 
 
 if __name__ == "__main__":

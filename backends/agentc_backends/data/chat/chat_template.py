@@ -71,7 +71,7 @@ class ChatTemplate:
 
     def prompt(self, messages: Sequence[Message]) -> Rendering:
         """What a server is asked with. Raises FormatError."""
-        return _kept(messages, self._located(messages, True, self._spelling(messages)))
+        return _check_complete(messages, self._located(messages, True, self._spelling(messages)))
 
     def whole(self, messages: Sequence[Message]) -> Rendering:
         """The whole conversation. Raises FormatError."""
@@ -225,7 +225,7 @@ class ChatTemplate:
         return Rendering(text, tuple(found))
 
 
-def _kept(messages: Sequence[Message], rendering: Rendering) -> Rendering:
+def _check_complete(messages: Sequence[Message], rendering: Rendering) -> Rendering:
     """The rendering itself. Raises FormatError where a template leaves out a part of the prompt:
     another prompt than the spec's would be trained and served."""
     for index, message in enumerate(messages):

@@ -204,13 +204,13 @@ def split_by_turns(
     stands behind what its policy saw; by the first of those turns they are in order."""
     messages: Sequence[Message] = row["messages"]
     if row.get("memory") == "last":
-        return _shown_last(messages, row["prompt_length"], trained)
+        return _turns_before_task(messages, row["prompt_length"], trained)
     if not any("raw" in messages[turn] for turn in trained):
         return [(messages, trained)]
     return [(as_generated(messages[: turn + 1]), frozenset({turn})) for turn in sorted(trained)]
 
 
-def _shown_last(
+def _turns_before_task(
     messages: Sequence[Message], opening: int, trained: frozenset[int]
 ) -> list[tuple[Sequence[Message], frozenset[int]]]:
     """Each trained turn behind what stands before the task and the observation that it answers.

@@ -87,7 +87,7 @@ class TurnReader:
             function = tool.get("function")
             if tool.get("type") != "function" or not isinstance(function, dict):
                 raise FieldError(
-                    f"has a `{name}` with an entry that is no function: {_shown(tool)}",
+                    f"has a `{name}` with an entry that is no function: {_excerpt(tool)}",
                     'write {"type": "function", "function": {"name", "description", "parameters"}}',
                 )
             found.append(tool)
@@ -203,7 +203,7 @@ class TurnReader:
         if not isinstance(name, str) or not isinstance(_json(text), dict):
             raise FieldError(
                 f"has a call under `{above.rstrip('.')}` that is no function's name with a JSON "
-                f"object of arguments: {_shown(call)}",
+                f"object of arguments: {_excerpt(call)}",
                 "write `name`, and `arguments` as a JSON object, or as a text that holds one (in "
                 "double quotes)",
             )
@@ -221,7 +221,7 @@ class TurnReader:
             return text
         raise FieldError(
             f"has a turn from 'function_call' that is no JSON object with `name` and `arguments`: "
-            f"{_shown(text)}"
+            f"{_excerpt(text)}"
         )
 
     def _marks(self, fields: Fields, message: Message) -> None:
@@ -230,7 +230,9 @@ class TurnReader:
         for name in fields.among(_MARKS):
             value, path = fields.take(name), fields.path(name)
             if value not in (0, 1):
-                raise FieldError(f"has a `{path}` of {_shown(value)}; only 0, 1, true, false count")
+                raise FieldError(
+                    f"has a `{path}` of {_excerpt(value)}; only 0, 1, true, false count"
+                )
             if message["role"] == "assistant":
                 stated[path] = bool(value)
             elif value is True:
@@ -308,6 +310,6 @@ def _json(text: str) -> Any:
         return None
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -222,7 +222,7 @@ def _prompt(lead: Trajectory, task: Trajectory) -> list[dict[str, str]]:
     """The messages before the task as the expert's data have them (so that DPO continues what SFT
     began, with or without in-context examples), then the task message of `task`."""
     # Where instruction and task share one message, that message cannot be moved alone.
-    if _in_one(lead) != _in_one(task):
+    if _opens_with_task(lead) != _opens_with_task(task):
         raise PairError(
             f"{lead.id} and {task.id} open in different ways: the instruction is part of the task "
             "message in one of them only; use one prompt for both, or give it an acknowledgement"
@@ -230,7 +230,7 @@ def _prompt(lead: Trajectory, task: Trajectory) -> list[dict[str, str]]:
     return [dict(m) for m in (*lead.prompt[:-1], task.task_message)]
 
 
-def _in_one(trajectory: Trajectory) -> bool:
+def _opens_with_task(trajectory: Trajectory) -> bool:
     """Whether nothing but a system message stands before the task message."""
     return all(message["role"] == "system" for message in trajectory.prompt[:-1])
 

@@ -15,7 +15,7 @@ from itertools import islice, product
 from typing import Any, TypeAlias
 
 from agentc.program.artifact_files import PAIRS_FILE, TURNS_FILE
-from agentc.program.job import each_row, load_job, write_rows
+from agentc.program.job import iterate_rows, load_job, write_rows
 from agentc_backends.data.ranked.settings import RankedRules
 
 Row: TypeAlias = Mapping[str, Any]
@@ -258,7 +258,7 @@ def main() -> int:
     rules = job.config.read_as(RankedRules)
     job.config.assert_all_read()
     # One at a time: their candidates' tokens are many times what is kept of them.
-    turns = (row for folder in job.inputs("turns") for row in each_row(folder / TURNS_FILE))
+    turns = (row for folder in job.inputs("turns") for row in iterate_rows(folder / TURNS_FILE))
     pairs, counts = ranked_pairs(turns, rules)
     facts = counts.facts(len(pairs))
     job.facts(**facts)

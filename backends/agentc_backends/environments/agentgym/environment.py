@@ -142,7 +142,7 @@ class AgentGymEnvironment:
             turn = self._served.upstream.step(self._session, action)
             reward = self._score.after(turn.reward)
         except (UpstreamError, RewardError) as error:
-            if isinstance(error, ErrorReplyError) and self._tells_errors:
+            if isinstance(error, ErrorReplyError) and self._errors_as_observations:
                 return error.text, self._reward, False, False, {}
             self._abandon(error)
             raise EnvironmentFailure(str(error)) from error
@@ -154,7 +154,7 @@ class AgentGymEnvironment:
             self._give_back(usable=True)
 
     @property
-    def _tells_errors(self) -> bool:
+    def _errors_as_observations(self) -> bool:
         return self._served.dialect.step_errors == "observation"
 
     def _abandon(self, error: UpstreamError | RewardError) -> None:

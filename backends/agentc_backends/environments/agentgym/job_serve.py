@@ -19,8 +19,8 @@ from agentc_backends.environments.external.task_lists import (
     Fingerprint,
     Numbers,
     fingerprint,
+    log_fingerprint,
     probes_of,
-    tell_fingerprint,
 )
 from agentc_backends.environments.server.process import serve
 from agentc_backends.environments.server.program import read_arguments
@@ -57,7 +57,7 @@ def _survey(upstream: Upstream, settings: AgentGymSettings) -> UpstreamShared:
     """Look at the server before anybody uses it. Raises UpstreamError."""
     splits: dict[str, Numbers] = {n: unfold_numbers(text) for n, text in settings.splits.items()}
     found = _fingerprint(upstream, probes_of(splits))
-    tell_fingerprint(found)
+    log_fingerprint(found)
     changes = settings.dialect or {}
     return UpstreamShared(upstream, splits, found, upstream.greeting(), settings.release, changes)
 

@@ -114,10 +114,10 @@ class _Expert:
         places = self._receptacles((self.house.goal.target,))
         if not places:
             raise NoPlanError("no receptacle of the goal's type")
-        counts = {place: self._known_items(place) for place in places}
+        counts = {place: self._seen_items(place) for place in places}
         return max(places, key=lambda place: (counts[place], place == self.target))
 
-    def _known_items(self, place: str) -> int:
+    def _seen_items(self, place: str) -> int:
         if place not in self.seen or self.house.goal.kind != "two":
             return 0
         types = self.house.object_types
@@ -126,7 +126,7 @@ class _Expert:
     def _locate(self, kind: str, able: str) -> tuple[str, str]:
         """A known thing of a type with its receptacle; looks for one where none is known."""
         while True:
-            known = self._known_item(kind, able)
+            known = self._seen_item(kind, able)
             if known is not None:
                 return known
             unseen = self._unseen(kind)
@@ -135,9 +135,9 @@ class _Expert:
             name = self.house.names[unseen[0]]
             self._stand_at(unseen[0], f"A {_word(kind)} may be at the {name}. I look there.")
             if unseen[0] not in self.seen:
-                self._look_into(unseen[0], f"I see what is at the {name}.")
+                self._inspect(unseen[0], f"I see what is at the {name}.")
 
-    def _known_item(self, kind: str, able: str) -> tuple[str, str] | None:
+    def _seen_item(self, kind: str, able: str) -> tuple[str, str] | None:
         goal = self.house.goal
         treatment = _TREATMENTS.get(goal.kind)
         placed = self._chosen_target() if goal.kind == "two" else None
@@ -188,7 +188,7 @@ class _Expert:
         if self.play.is_accessible(receptacle):
             self.seen.add(receptacle)
 
-    def _look_into(self, receptacle: str, thought: str) -> None:
+    def _inspect(self, receptacle: str, thought: str) -> None:
         self._act(thought, f"examine {self.house.names[receptacle]}")
         self.seen.add(receptacle)
 

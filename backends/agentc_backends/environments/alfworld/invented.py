@@ -136,11 +136,11 @@ def _invented(
     while True:
         room = _room(part, draw, seed, rooms)
         task = _task(room, draw, tasks)
-        things = None if task is None else _things(room, task, draw)
+        things = None if task is None else _room_objects(room, task, draw)
         if task is not None and things is not None:
             break
     name, *texts = _TASKS[task.kind]
-    words = draw.one(texts).format(item=task.item.lower(), target=task.target.lower())
+    words = draw.pick(texts).format(item=task.item.lower(), target=task.target.lower())
     return make_game(
         f"{name}-{task.item}-None-{task.target}-{room.number}",
         f"trial_invented_{seed}_{part}_{number:05d}",
@@ -155,7 +155,7 @@ class _Draw:
     def __init__(self, seed: str) -> None:
         self._rng = random.Random(seed)
 
-    def one(self, options: Sequence[_T]) -> _T:
+    def pick(self, options: Sequence[_T]) -> _T:
         return options[int(self._rng.random() * len(options))]
 
     def early(self, options: Sequence[_T]) -> _T:
@@ -168,12 +168,12 @@ class _Draw:
 
 def _room(part: str, draw: _Draw, seed: int, rooms: tuple[str, ...]) -> _Room:
     pool = "valid_unseen" if part == "valid_unseen" else "train"
-    number = draw.one([each for each in range(_PLANS[pool]) if _kind(each) in rooms])
+    number = draw.pick([each for each in range(_PLANS[pool]) if _kind(each) in rooms])
     plan = _Draw(f"alfworld/{seed}/rooms/{pool}/{number}")
     kind = _kind(number)
     receptacles: list[tuple[str, str, str]] = []
     for word, counts in _ROOMS[kind].items():
-        for index in range(1, plan.one(counts) + 1):
+        for index in range(1, plan.pick(counts) + 1):
             location = f"loc_bar_{len(receptacles) + 1:02d}"
             if receptacles and plan.happens(_SHARED):
                 location = receptacles[-1][2]
@@ -195,19 +195,19 @@ def _receptacle_id(word: str, index: int) -> str:
 
 def _task(room: _Room, draw: _Draw, tasks: tuple[str, ...]) -> _Task | None:
     """A kind of task that the room has what it takes for, or None."""
-    kind = draw.one(tasks)
+    kind = draw.pick(tasks)
     things = [w for w in _THINGS[room.kind].split() if w not in _LAMPS]
     if kind == "look":
         lamps = [w for w in _THINGS[room.kind].split() if w in _LAMPS]
-        return _Task(kind, draw.one(things), lamps[0]) if lamps else None
+        return _Task(kind, draw.pick(things), lamps[0]) if lamps else None
     if kind in _TOOLS and _TOOLS[kind] not in room.types:
         return None
     able = [w for w in things if kind not in _NEEDS or _NEEDS[kind] in _abilities(w)]
     if not able:
         return None
-    item = draw.one(able)
+    item = draw.pick(able)
     fitting = _places(item, room)
-    return _Task(kind, item, draw.one(fitting)) if len(fitting) > 1 else None
+    return _Task(kind, item, draw.pick(fitting)) if len(fitting) > 1 else None
 
 
 def _places(thing: str, room: _Room) -> list[str]:
@@ -216,12 +216,12 @@ def _places(thing: str, room: _Room) -> list[str]:
     return [types[word] for word in LIKELY_PLACES.get(thing.lower(), ()) if word in types]
 
 
-def _things(room: _Room, task: _Task, draw: _Draw) -> list[tuple[str, str, str, str]] | None:
+def _room_objects(room: _Room, task: _Task, draw: _Draw) -> list[tuple[str, str, str, str]] | None:
     """(type, id, receptacle, location) of everything in the room; None if the task's is not."""
     found: list[tuple[str, str, str, str]] = []
     for word in _THINGS[room.kind].split():
         places = _places(word, room)
-        count = draw.one((0, 1, 1, 2, 3))
+        count = draw.pick((0, 1, 1, 2, 3))
         if word == task.item:
             # Not where it belongs in the end, or the task would be done before it starts.
             places = [place for place in places if place != task.target]
@@ -232,7 +232,7 @@ def _things(room: _Room, task: _Task, draw: _Draw) -> list[tuple[str, str, str, 
             return None
         for index in range(1, count + 1 if places else 1):
             kind = draw.early(places)
-            chosen = draw.one([each for each in room.receptacles if each[0] == kind])
+            chosen = draw.pick([each for each in room.receptacles if each[0] == kind])
             found.append((word, f"{word}_bar_{index:02d}", chosen[1], chosen[2]))
     return found
 

@@ -61,7 +61,7 @@ class Play:
     def opening(self) -> str:
         """What the agent sees first."""
         if self.here:
-            return self._look()
+            return self._describe_room()
         seen = self._listed(sorted(self.house.place))
         return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
 
@@ -73,7 +73,7 @@ class Play:
     def legal(self) -> dict[str, Command]:
         """Every command that something comes of, with what does it."""
         name = self.house.names
-        commands: dict[str, Command] = {"look": self._look, "inventory": self._inventory}
+        commands: dict[str, Command] = {"look": self._describe_room, "inventory": self._inventory}
         if self.wording.help is not None:
             commands["help"] = partial(str, self.wording.help)
         for receptacle, location in self.house.place.items():
@@ -143,7 +143,7 @@ class Play:
                         self._slice, thing, held
                     )
 
-    def _look(self) -> str:
+    def _describe_room(self) -> str:
         if not self.here:
             return (
                 "You are in the middle of a room. Looking quickly around you, you see nothing."

@@ -20,7 +20,7 @@ from agentc_backends.environments.server.splits import (
     SplitError,
     check_names,
     content_of,
-    others_left_out,
+    excluded_splits,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _read(name: str, value: Any, known: Container[str], read_file: ReadFile) -> 
             raise SplitError(f"the split `{name}` is {json.dumps(value)[:80]}; {_EXPECTED}")
     if rest.get("missing", "drop") != "drop":
         raise SplitError(f"the split `{name}`: `missing` can only be `drop`")
-    left_out = others_left_out(name, value, known)
+    left_out = excluded_splits(name, value, known)
     trials = None
     if "list" in rest:
         trials = _listed(name, str(rest["list"]), read_file)

@@ -45,7 +45,7 @@ def main(answers: int, data: list[dict[str, Any]]) -> None:
     whether to tell."""
     leave = os._exit
     for each in data:
-        _tell(answers, each)
+        _write_outcomes(answers, each)
     leave(0)
 
 
@@ -55,14 +55,14 @@ def rehearse() -> None:
     code = marshal.dumps([_compiled(call) for call in _ASKED])
     for namespace in ("published", "fresh") * _OFTEN:
         asked = {"source": _SAMPLE, "calls": _ASKED, "first": 0, "bytes": 65536}
-        _tell(1, {**asked, "namespace": namespace, "code": code, "tells": False})
+        _write_outcomes(1, {**asked, "namespace": namespace, "code": code, "tells": False})
     del sys.modules[_NAME]
 
 
-def _tell(answers: int, data: dict[str, Any]) -> None:
+def _write_outcomes(answers: int, data: dict[str, Any]) -> None:
     write, encode = os.write, _encode
 
-    def say(line: bytes) -> None:
+    def send(line: bytes) -> None:
         view = memoryview(line + b"\n")
         while view:
             view = view[write(answers, view) :]
@@ -71,9 +71,9 @@ def _tell(answers: int, data: dict[str, Any]) -> None:
     if data["tells"]:
         codes = [_compiled(call) for call in data["calls"]]
         code = marshal.dumps(codes).hex().encode("ascii")
-        say(b"c " + (code if len(code) <= data["bytes"] else b""))
+        send(b"c " + (code if len(code) <= data["bytes"] else b""))
     for number in range(data["first"], len(codes)):
-        say(_line(data, codes[number], data["calls"][number], encode))
+        send(_line(data, codes[number], data["calls"][number], encode))
 
 
 def _compiled(call: str) -> bytes:
@@ -123,40 +123,40 @@ def _encode(value: Any, most: int) -> str:
     pieces: list[str] = []
     room = [most]
 
-    def say(piece: str) -> None:
+    def append(piece: str) -> None:
         room[0] -= len(piece)
         if room[0] < 0:
             raise _TooLargeError
         pieces.append(piece)
 
     def several(tag: str, members: Any, depth: int) -> None:
-        say(f'["{tag}",[')
+        append(f'["{tag}",[')
         for index, member in enumerate(members):
             if index:
-                say(",")
-            one(member, depth + 1)
-        say("]]")
+                append(",")
+            encode_value(member, depth + 1)
+        append("]]")
 
-    def one(value: Any, depth: int) -> None:
+    def encode_value(value: Any, depth: int) -> None:
         kind = type(value)
         if depth > _DEEPEST:
-            say('["o"]')
+            append('["o"]')
         elif value is None or value is True or value is False:
-            say({None: "null", True: "true", False: "false"}[value])
+            append({None: "null", True: "true", False: "false"}[value])
         elif kind is int:
             # Before it is made into text.
             if value.bit_length() > 4 * room[0]:
                 raise _TooLargeError
-            say(f'["i","{value:#x}"]')
+            append(f'["i","{value:#x}"]')
         elif kind is float:
-            say(f'["f","{value.hex()}"]')
+            append(f'["f","{value.hex()}"]')
         elif kind is complex:
-            say(f'["c","{value.real.hex()}","{value.imag.hex()}"]')
+            append(f'["c","{value.real.hex()}","{value.imag.hex()}"]')
         elif kind is str or kind is bytes or kind is bytearray:
             if len(value) > room[0]:
                 raise _TooLargeError
             tag, text = _text(value)
-            say(f'["{tag}","{text}"]')
+            append(f'["{tag}","{text}"]')
         elif kind in _MANY:
             several(_MANY[kind], value, depth)
         elif kind is dict:
@@ -164,13 +164,13 @@ def _encode(value: Any, most: int) -> str:
         else:
             tag, parts = _reduced(value)
             if tag == "o":
-                say('["o"]')
+                append('["o"]')
             elif tag == "=":
-                one(parts, depth + 1)
+                encode_value(parts, depth + 1)
             else:
                 several(tag, parts, depth)
 
-    one(value, 0)
+    encode_value(value, 0)
     return "".join(pieces)
 
 

@@ -16,7 +16,7 @@ from agentc_backends.environments.server.splits import (
     TasksError,
     check_disjoint,
     check_names,
-    others_left_out,
+    excluded_splits,
     read_rows,
 )
 
@@ -153,7 +153,7 @@ def _rule(name: str, value: Any, written: Mapping[str, Any]) -> SplitRule:
     others = set(value) - known - {"except", "repeated"}
     if others or drops not in (None, "drop") or not isinstance(file, str | None):
         raise _wrong(name, value)
-    return SplitRule(own, bounds, file, others_left_out(name, value, written), drops == "drop")
+    return SplitRule(own, bounds, file, excluded_splits(name, value, written), drops == "drop")
 
 
 def _wrong(name: str, value: Any) -> SplitError:

@@ -88,7 +88,7 @@ class CorridorEnvironment(TextWorld):
         """The actions that lead out of the gate by the shortest way that chance leaves, or what an
         expert of less skill does instead."""
         of = self.settings
-        task_id = self.known_task(task_id)
+        task_id = self.require_task(task_id)
         return plan(task_id, seed, of.max_steps, of.expert_skill, of.expert_gambles)
 
     def save(self) -> dict[str, Any]:

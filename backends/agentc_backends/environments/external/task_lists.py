@@ -23,8 +23,8 @@ from agentc_backends.environments.server.splits import (
     check_disjoint,
     check_names,
     content_of,
+    excluded_splits,
     fold_numbers,
-    others_left_out,
     unfold_numbers,
 )
 
@@ -47,7 +47,7 @@ def read_splits(
     for name, value in written.items():
         found[name] = _read(name, value, read_file, tasks, whose)
     for name, value in written.items():
-        left_out = {n for other in others_left_out(name, value, found) for n in found[other]}
+        left_out = {n for other in excluded_splits(name, value, found) for n in found[other]}
         found[name] = tuple(number for number in found[name] if number not in left_out)
         if not found[name]:
             raise SplitError(f"the split `{name}` holds no task")
@@ -176,7 +176,7 @@ def fingerprint(first_text: Callable[[int], str], probes: Sequence[int]) -> Fing
     return Fingerprint(digest[:DIGITS], tuple(probes))
 
 
-def tell_fingerprint(found: Fingerprint) -> None:
+def log_fingerprint(found: Fingerprint) -> None:
     """Write it, or why there is none, to the server's log."""
     if found.unstable is None:
         print(f"fingerprint: {found.value}", file=sys.stderr, flush=True)

@@ -261,32 +261,34 @@ def _rounded(thousands: int) -> str:
 def _questions(cities: object) -> tuple[str, ...]:
     """What the expert may ask, from wide to narrow."""
     known = list(cities)  # type: ignore[call-overload]
-    asked_of = [f"Is your city located in {continent}?" for continent in _CONTINENTS]
+    requested_resources = [f"Is your city located in {continent}?" for continent in _CONTINENTS]
     for region in dict.fromkeys(r for city in known for r in city.country.regions):
-        asked_of.append(f"Is your city located in {_with_article(region)}?")
-    asked_of += [
+        requested_resources.append(f"Is your city located in {_with_article(region)}?")
+    requested_resources += [
         "Is your city located on the coast?",
         "Is your city the capital of its country?",
         "Is your city located on an island?",
         "Is your city located in the southern hemisphere?",
         "Do cars drive on the left in your city?",
     ]
-    asked_of += [f"Does your city have a {c} climate?" for c in ("tropical", "temperate", "desert")]
-    asked_of += [
+    requested_resources += [
+        f"Does your city have a {c} climate?" for c in ("tropical", "temperate", "desert")
+    ]
+    requested_resources += [
         f"Does your city have a population of more than {n} million people?" for n in (2, 3, 4, 8)
     ]
     for country in dict.fromkeys(city.country.names[0] for city in known):
-        asked_of.append(f"Is your city located in {_with_article(country)}?")
-    asked_of += [
+        requested_resources.append(f"Is your city located in {_with_article(country)}?")
+    requested_resources += [
         f"Is your city located in the {part}ern part of its country?"
         for part in ("north", "south", "east", "west")
     ]
-    asked_of.append("Is your city located in the central part of its country?")
+    requested_resources.append("Is your city located in the central part of its country?")
     for area in dict.fromkeys(area for city in known for area in city.areas):
-        asked_of.append(f"Is your city located in {area}?")
+        requested_resources.append(f"Is your city located in {area}?")
     for language in dict.fromkeys(city.language for city in known):
-        asked_of.append(f"Is {language} the main language of your city?")
-    return tuple(asked_of)
+        requested_resources.append(f"Is {language} the main language of your city?")
+    return tuple(requested_resources)
 
 
 def _with_article(place: str) -> str:

@@ -90,7 +90,7 @@ def _guarded(secret: Secret, raw: str) -> str:
     return " ".join(raw.split()) or INVALID
 
 
-class KnownTable(Table, Protocol):
+class GuessTable(Table, Protocol):
     """A table, and all that may be guessed in its game."""
 
     @property
@@ -108,7 +108,7 @@ class GuessingGame:
     title: str
     opening: str
     hidden: str
-    load: Callable[[], KnownTable]
+    load: Callable[[], GuessTable]
     judge: Judge
 
 

@@ -40,7 +40,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     for name in settings.kwargs:
         if name in RESERVED:
             options.refuse("kwargs", f"`{name}` cannot be given: {RESERVED[name]}")
-    twice = [n for n in settings.actions if _same(n) in map(_same, _others(settings.actions, n))]
+    twice = [n for n in settings.actions if _same(n) in map(_same, _without(settings.actions, n))]
     if twice:
         options.refuse("actions", f"`{twice[0]}` names two actions, for case makes no difference")
     try:
@@ -64,7 +64,7 @@ def _same(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-def _others(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
     at = names.index(name)
     return names[:at] + names[at + 1 :]
 

@@ -14,8 +14,8 @@ from functools import partial
 from agentc_backends.environments.external.launch import UpstreamLaunchError, read_launch
 from agentc_backends.environments.external.task_lists import (
     fingerprint,
+    log_fingerprint,
     task_numbers,
-    tell_fingerprint,
 )
 from agentc_backends.environments.mcp.connection import Greeting, McpSessionError, McpUpstream
 from agentc_backends.environments.mcp.environment import McpEnvironment, ServedTools
@@ -55,7 +55,7 @@ def survey(upstream: McpUpstream, settings: McpSettings) -> ServedTools:
         session = upstream.begin()
         session.close()
         seen.append(session.greeting)
-        return _all_told(session.greeting)
+        return _greeting_text(session.greeting)
 
     # Two sessions that list other tools are no one environment.
     found = fingerprint(listed, (0,))
@@ -65,12 +65,12 @@ def survey(upstream: McpUpstream, settings: McpSettings) -> ServedTools:
     for number, task in enumerate(tasks):
         if task.tool is not None and task.tool not in names:
             raise ValueError(f"task {number} succeeds by `{task.tool}`, which is none of its tools")
-    tell_fingerprint(found)
+    log_fingerprint(found)
     numbers = task_numbers(McpEnvironment.name, settings.splits)
     return ServedTools(upstream, settings, tasks, numbers, seen[0], found)
 
 
-def _all_told(greeting: Greeting) -> str:
+def _greeting_text(greeting: Greeting) -> str:
     """What the server says of itself and its tools, as text that a digest can be made of."""
     tools = [[tool.name, tool.description, tool.schema] for tool in greeting.tools]
     return json.dumps([greeting.name, greeting.instructions, tools], sort_keys=True)

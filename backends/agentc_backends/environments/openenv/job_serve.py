@@ -12,9 +12,9 @@ from functools import partial
 from agentc_backends.environments.external.launch import serve_upstream
 from agentc_backends.environments.external.task_lists import (
     fingerprint,
+    log_fingerprint,
     probes_of,
     task_numbers,
-    tell_fingerprint,
 )
 from agentc_backends.environments.openenv.connection import OpenEnvError, OpenEnvUpstream
 from agentc_backends.environments.openenv.environment import OpenEnvEnvironment, Served
@@ -58,7 +58,7 @@ def _survey(upstream: OpenEnvUpstream, settings: OpenEnvSettings) -> Served:
     unknown = fingerprint(lambda _: "", ())
     served = Served(upstream, settings, actions, about, numbers, unknown)
     found = fingerprint(served.first_text, probes)
-    tell_fingerprint(found)
+    log_fingerprint(found)
     return Served(upstream, settings, actions, about, numbers, found)
 
 

@@ -18,7 +18,7 @@ from agentc_backends.environments.sciworld.tasks import (
     TASKS,
     Task,
     agentgym_tasks,
-    own_split,
+    simulator_split,
     split_task_id,
     task_id,
     task_named,
@@ -30,8 +30,8 @@ from agentc_backends.environments.server.splits import (
     check_disjoint,
     check_names,
     content_of,
+    excluded_splits,
     fold_numbers,
-    others_left_out,
     unfold_numbers,
 )
 
@@ -62,7 +62,7 @@ def read_splits(written: Mapping[str, Any], only: Sequence[str], read_file: Read
     for name, value in written.items():
         found[name] = [each for each in _read(name, value, read_file) if each[0] in kept]
     for name, value in written.items():
-        left_out = {v for other in others_left_out(name, value, found) for v in found[other]}
+        left_out = {v for other in excluded_splits(name, value, found) for v in found[other]}
         found[name] = [each for each in found[name] if each not in left_out]
         if not found[name]:
             raise SplitError(f"the split `{name}` holds no task")
@@ -107,7 +107,7 @@ def _read(name: str, value: Any, read_file: ReadFile) -> list[Variation]:
 
     match value:
         case {"own": str(own), **rest} if own in OWN:
-            found = [(task.name, v) for task in TASKS for v in own_split(task, own)]
+            found = [(task.name, v) for task in TASKS for v in simulator_split(task, own)]
         case {"list": str(word), **rest} if word in LISTS:
             if name not in LISTS[word]:
                 raise SplitError(

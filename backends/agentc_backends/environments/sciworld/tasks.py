@@ -80,7 +80,7 @@ def split_task_id(identity: str) -> tuple[Task, int] | None:
     return (task, int(digits)) if int(digits) < task.variations else None
 
 
-def own_split(task: Task, split: str) -> range:
+def simulator_split(task: Task, split: str) -> range:
     """The simulator's own split of a task's variations: halves, quarters, and what is left over
     goes to test (`PythonInterface.getSets`)."""
     quarter = task.variations // 4

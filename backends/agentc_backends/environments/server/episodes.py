@@ -65,7 +65,7 @@ class Episodes:
     async def reset(
         self, session: EnvironmentSession, task_id: str, seed: int, seq: int | None = UNCOUNTED
     ) -> Reply:
-        known = self.known_task(task_id)
+        known = self.require_task(task_id)
 
         def act() -> Reply:
             session.reset(known, seed)
@@ -130,7 +130,7 @@ class Episodes:
 
     async def expert(self, task_id: str, seed: int) -> list[dict[str, str]]:
         self.demand("expert")
-        known, expert = self.known_task(task_id), cast(Expert, self.reference)
+        known, expert = self.require_task(task_id), cast(Expert, self.reference)
         steps = await self._apart(lambda: expert.expert_steps(known, seed=seed))
         return [{"thought": step.thought, "action": step.action} for step in steps]
 
@@ -140,7 +140,7 @@ class Episodes:
             message = "this server was started without --privileged: what it hides stays hidden"
             raise RequestError(403, {"error": message})
         self.demand("privileged")
-        known, told = [*map(self.known_task, task_ids)], cast(Privileged, self.reference)
+        known, told = [*map(self.require_task, task_ids)], cast(Privileged, self.reference)
         texts = await self._apart(lambda: [(task, told.hidden_text(task)) for task in known])
         return [{"task_id": task, "text": each.text, "media": each.media} for task, each in texts]
 
@@ -152,7 +152,7 @@ class Episodes:
         """The environment's account of itself, and what this protocol can do for it."""
         return {**description(self.reference), "protocol": list(PROTOCOL)}
 
-    def known_task(self, task_id: str) -> str:
+    def require_task(self, task_id: str) -> str:
         if not self.reference.has_task(task_id):
             message = f"no task {task_id!r} with this server's options"
             raise RequestError(404, {"error": message})

@@ -28,7 +28,7 @@ def check_names(written: Mapping[str, Any]) -> None:
             raise SplitError(f"`{name}` is no name for a split")
 
 
-def others_left_out(name: str, value: Mapping[str, Any], known: Container[str]) -> tuple[str, ...]:
+def excluded_splits(name: str, value: Mapping[str, Any], known: Container[str]) -> tuple[str, ...]:
     """The splits that this one names under `except`. Raises SplitError."""
     written = value.get("except", [])
     others = written if isinstance(written, list) else [written]

@@ -123,7 +123,7 @@ class TextWorld(MemoryEnvironment, ABC):
         return {"name": self.name, "version": self.version, "options": options}
 
     def reset(self, task_id: str, *, seed: int = 0) -> tuple[str, dict[str, Any]]:
-        text = self.begin(self.known_task(task_id), seed)
+        text = self.begin(self.require_task(task_id), seed)
         self._task, self._seed, self._done = task_id, seed, False
         limit = {"step_limit": self.default_max_steps} if "step_limit" in self.reported else {}
         return text, {**self.info(), **limit}
@@ -161,7 +161,7 @@ class TextWorld(MemoryEnvironment, ABC):
                 raise self.malformed()
         self._task, self._seed, self._done = task_id, seed, done
 
-    def known_task(self, task_id: str) -> str:
+    def require_task(self, task_id: str) -> str:
         """The task's id. Raises KeyError for none of the tasks."""
         if not self.has_task(task_id):
             raise KeyError(f"{self.title} has no task {task_id!r} with these options")

@@ -68,7 +68,7 @@ class TextCraftEnvironment(TextWorld):
     def expert_steps(self, task_id: str, *, seed: int = 0) -> tuple[ExpertAction, ...]:
         """The expert's actions, each with a short thought."""
         del seed  # The prompt never changes which recipes are valid.
-        return self.catalogue.plan(self.known_task(task_id))
+        return self.catalogue.plan(self.require_task(task_id))
 
     def save(self) -> dict[str, Any]:
         # Pairs, for the order is part of the state: observations show it.

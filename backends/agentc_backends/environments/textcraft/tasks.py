@@ -26,7 +26,7 @@ class TextCraftTasks:
         self._plans: dict[str, tuple[ExpertAction, ...]] = {}
         self.lists = TaskLists(
             {
-                split: tuple(goal for goal in goals if self._is_kept(goal))
+                split: tuple(goal for goal in goals if self._within_limits(goal))
                 for split, goals in split_goals(book).items()
             }
         )
@@ -38,7 +38,7 @@ class TextCraftTasks:
             self._plans[goal] = _styled(plan(self.book, goal), self.settings.expert_style)
         return self._plans[goal]
 
-    def _is_kept(self, goal: str) -> bool:
+    def _within_limits(self, goal: str) -> bool:
         max_depth, max_steps = self.settings.max_depth, self.settings.max_expert_steps
         return (max_depth is None or self.book.depths[goal] <= max_depth) and (
             max_steps is None or len(self.plan(goal)) <= max_steps

@@ -72,7 +72,7 @@ def _has_attribute(bought: Product, wanted: str) -> bool:
 def _options_hit(goal: Goal, chosen: Mapping[str, str]) -> int:
     """How many of the goal's options any chosen value is like, whichever option it is of."""
     values = [plain_colour(value) for value in chosen.values()]
-    wanted = (asked_option(name, value) for name, value in goal.options)
+    wanted = (goal_option(name, value) for name, value in goal.options)
     return sum(any(alike(value, each) for value in values) for each in wanted)
 
 
@@ -130,7 +130,7 @@ def plain_colour(value: str) -> str:
     return next((colour for colour in COLOURS if colour in value), value)
 
 
-def asked_option(name: str, value: str) -> str:
+def goal_option(name: str, value: str) -> str:
     """An option of a goal as the released reward compares it. People's goals name values alone. Of
     a generated goal's it takes name and value as one text, and only a value that is a colour's bare
     name as that colour."""

@@ -267,11 +267,11 @@ def _past(word: str) -> str:
     for ending in ("ed", "ing"):
         if word.endswith(ending):
             body = word[: -len(ending)]
-            return _mended(body) if _has_vowel(body) else word
+            return _restored_ending(body) if _has_vowel(body) else word
     return word
 
 
-def _mended(body: str) -> str:
+def _restored_ending(body: str) -> str:
     if body.endswith(("at", "bl", "iz")):
         return body + "e"
     if _doubles(body):

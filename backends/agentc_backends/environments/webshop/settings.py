@@ -21,8 +21,8 @@ from agentc_backends.environments.server.splits import (
     check_disjoint,
     check_names,
     content_of,
+    excluded_splits,
     fold_numbers,
-    others_left_out,
     unfold_numbers,
 )
 from agentc_backends.environments.webshop.pages import MOST_RESULTS, PAGE_SIZE
@@ -45,7 +45,7 @@ def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> 
     written = {name: _given(value) for name, value in written.items()}
     found = {name: _read(name, value, shop, read_file) for name, value in written.items()}
     for name, value in written.items():
-        others = others_left_out(name, value, found)
+        others = excluded_splits(name, value, found)
         left_out = {shop.identities[n] for other in others for n in found[other]}
         found[name] = tuple(n for n in found[name] if shop.identities[n] not in left_out)
         if not found[name]:
@@ -68,7 +68,7 @@ def _given(value: Any) -> Any:
 def numbers_of(line: str, shop: Shop) -> Numbers:
     """The goals of a line that `read_splits` made."""
     if match := _OWN_LINE.fullmatch(line):
-        return shop.own_splits[match[1]]
+        return shop.product_splits[match[1]]
     return unfold_numbers(line)
 
 
@@ -86,7 +86,7 @@ def _read(name: str, value: Any, shop: Shop, read_file: ReadFile) -> Numbers:
     total = len(shop.goals)
     match value:
         case {"own": str(own), **rest} if own in OWN:
-            numbers = shop.own_splits[own]
+            numbers = shop.product_splits[own]
         case {"range": [int(first), int(end)], **rest} if 0 <= first < end:
             numbers = tuple(range(first, min(end, total + 1)))
         case {"ids": list(ids), **rest} if ids:

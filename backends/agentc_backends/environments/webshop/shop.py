@@ -59,7 +59,7 @@ class Shop:
         return tuple(goal.identity for goal in self.goals)
 
     @cached_property
-    def own_splits(self) -> Mapping[str, tuple[int, ...]]:
+    def product_splits(self) -> Mapping[str, tuple[int, ...]]:
         """Numbers of goals by agentc's own split: about 80, 10 and 10 percent of the products, by
         hash, so that no product is in two of them."""
         found: dict[str, list[int]] = {name: [] for name in OWN}

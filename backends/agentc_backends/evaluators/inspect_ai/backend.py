@@ -17,7 +17,7 @@ def task_file(task: str) -> str | None:
     return file if file.endswith(".py") else None
 
 
-def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[str, Json]:
+def _no_settings(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[str, Json]:
     return {}
 
 
@@ -29,7 +29,7 @@ _EVALUATOR = ExternalEvaluator(
     file_of=task_file,
     form="Python, `sums.py` or `sums.py@task`",
     options=InspectOptions,
-    own=_own,
+    own=_no_settings,
 )
 
 BACKEND = benchmark_backend(

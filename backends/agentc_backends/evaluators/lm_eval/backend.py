@@ -21,7 +21,9 @@ def task_file(task: str) -> str | None:
     return task if task.endswith((".yaml", ".yml")) else None
 
 
-def _own(view: StageView, server: LeaseDraft, files: Mapping[str, str]) -> dict[str, Json]:
+def _harness_settings(
+    view: StageView, server: LeaseDraft, files: Mapping[str, str]
+) -> dict[str, Json]:
     api = view.text("api")
     comparing = [name for name, text in files.items() if task_file(name) and _COMPARES.search(text)]
     if api == "chat" and comparing:
@@ -50,7 +52,7 @@ _EVALUATOR = ExternalEvaluator(
     file_of=task_file,
     form="YAML, `sums.yaml`",
     options=LmEvalOptions,
-    own=_own,
+    own=_harness_settings,
 )
 
 BACKEND = benchmark_backend(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentc.program.job import Job, each_row, read_json
+from agentc.program.job import Job, iterate_rows, read_json
 from agentc_backends.evaluators.common.evaluator import (
     EvaluatorError,
     EvaluatorResult,
@@ -124,7 +124,7 @@ def _scores(path: Path) -> dict[str, dict[str, float]]:
     """By measure and sample; measures that give no number of every sample are left out."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     no_number: set[str] = set()
-    for row in each_row(path):
+    for row in iterate_rows(path):
         for name in row["metrics"]:
             metric, score = f"{name},{row['filter']}", score_of(row.get(name))
             if score is None:

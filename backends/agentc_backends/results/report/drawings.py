@@ -183,7 +183,7 @@ def _drawn(line: PlotLine, colour: int, frame: _Frame) -> Markup:
         Markup(
             '<polyline class="line s{}" points="{}" data-label="{}" data-values="{}">'
             "<title>{}</title></polyline>"
-        ).format(colour, path, line.label, values, _told(line))
+        ).format(colour, path, line.label, values, _line_text(line))
     ]
     for (x, _), (low, high) in zip(line.points, line.intervals, strict=False):
         parts.append(
@@ -202,7 +202,7 @@ def _drawn(line: PlotLine, colour: int, frame: _Frame) -> Markup:
     return Markup("").join(parts)
 
 
-def _told(line: PlotLine) -> str:
+def _line_text(line: PlotLine) -> str:
     """A line in words, for who has no script."""
     ys = [y for _, y in line.points]
     return (

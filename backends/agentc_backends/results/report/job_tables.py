@@ -20,7 +20,7 @@ _CELL = re.compile(r"@[^:\s]*")
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
 
-def kept_models(collection: Collection) -> list[dict[str, Any]]:
+def unchanged_models(collection: Collection) -> list[dict[str, Any]]:
     """The stages that had nothing to train on and handed their model on, with the reason."""
     found = []
     for node in collection.of_type("Checkpoint"):

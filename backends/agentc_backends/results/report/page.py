@@ -93,7 +93,7 @@ def render_page(
         missing=missing,
         links=exports.download_links(found, str(experiment.get("name", "agentc"))),
         origin=origin(collection, experiment),
-        kept_models=job_tables.kept_models(collection),
+        unchanged_models=job_tables.unchanged_models(collection),
         health=job_tables.health(collection),
         smoke=smoke_headline(
             experiment.get("scale"),

@@ -84,7 +84,12 @@ def judge_curves(claim: Claim, runs: Sequence[Pair], confidence: float) -> dict[
     if flat is not None:
         verdict = INCONCLUSIVE
     within = [_on_side(each, side, value) for each in known]
-    parts = [flat or _reason(verdict, side), _how(found), never, _in_each(within, side, verdict)]
+    parts = [
+        flat or _reason(verdict, side),
+        _how(found),
+        never,
+        _runs_within(within, side, verdict),
+    ]
     return {
         "verdict": verdict,
         "because": "; ".join(filter(None, parts)),
@@ -181,7 +186,7 @@ def _how(found: OverRuns) -> str:
     return f"median of {found.runs} runs, by their order: some are known only by a bound"
 
 
-def _in_each(within: Sequence[bool], side: str, verdict: str) -> str:
+def _runs_within(within: Sequence[bool], side: str, verdict: str) -> str:
     if len(within) == 1 or verdict != INCONCLUSIVE:
         return ""
     return f"it lies {side} the number in {sum(within)} of {len(within)} runs"

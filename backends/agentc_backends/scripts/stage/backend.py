@@ -41,7 +41,7 @@ def lower(view: StageView, context: LowerContext) -> tuple[JobDraft, ...]:
         "words": [*words],
         "python": main is not None,
         "files": file_entries(files),
-        "params": header.told(given if isinstance(given, dict) else {}),
+        "params": header.merged_params(given if isinstance(given, dict) else {}),
         "output": (TASK_SCORES if metrics else product).name,
         "seed": own.integer("seed"),
         "network": network,

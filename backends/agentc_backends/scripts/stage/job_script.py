@@ -16,7 +16,7 @@ from typing import Any
 
 from agentc.program.artifact_files import PAIRS_FILE, ROWS_FILE, SCORES_FILE, TRAJECTORIES_FILE
 from agentc.program.child import die_with_parent
-from agentc.program.job import Job, each_row, load_job, read_json, write_json
+from agentc.program.job import Job, iterate_rows, load_job, read_json, write_json
 from agentc.program.seccomp import NoNetworkError, refusing_network
 from agentc_backends.user_files.layout import write_files
 
@@ -95,7 +95,7 @@ def _count(job: Job) -> None:
         path = job.out / name
         if path.is_file():
             try:
-                rows = sum(1 for _ in each_row(path))
+                rows = sum(1 for _ in iterate_rows(path))
             except ValueError:
                 return  # the contract says which row is broken
             job.facts(rows=rows)

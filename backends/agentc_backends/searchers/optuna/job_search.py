@@ -79,7 +79,7 @@ class OpenStudy:
 
     def trials(self) -> dict[str, Any]:
         """All trials in order."""
-        return {"trials": [_shown(trial) for trial in self._study.trials]}
+        return {"trials": [_trial_record(trial) for trial in self._study.trials]}
 
     def _sampler(self, number: int) -> BaseSampler:
         seed = (self._asked["seed"] * _APART + number) % 2**32
@@ -114,7 +114,7 @@ def _draw(trial: Trial, name: str, of: BaseDistribution) -> None:
         trial.suggest_float(name, of.low, of.high, step=of.step, log=of.log)
 
 
-def _shown(trial: FrozenTrial) -> dict[str, Any]:
+def _trial_record(trial: FrozenTrial) -> dict[str, Any]:
     steps = trial.intermediate_values
     value = trial.value
     if trial.state is TrialState.PRUNED and steps:

@@ -27,13 +27,13 @@ def format_tools(model: Path) -> TemplateTools:
 
 def has_function_texts(body: Mapping[str, Any]) -> bool:
     """Whether a conversation has functions, calls or results, which a template has to write."""
-    said = _said(body)
+    said = _messages(body)
     calls = any(message.get("tool_calls") for message in said)
     results = any(message.get("role") == "tool" for message in said)
     return bool(body.get("tools") or calls or results)
 
 
-def _said(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     listed = body.get("messages")
     return [m for m in listed if isinstance(m, dict)] if isinstance(listed, list) else []
 
@@ -54,9 +54,9 @@ class FunctionTexts:
         is to read out of the reply stay in the body, too. Raises ApiError."""
         if not has_function_texts(body):
             return None
-        calls = any(message.get("tool_calls") for message in _said(body))
+        calls = any(message.get("tool_calls") for message in _messages(body))
         unread = bool(body.get("tools")) and body.get("tool_choice") == "none"
-        match self._found:
+        match self._template_tools:
             case TemplateTools.RENDERED:
                 return None
             case TemplateTools.FOREIGN if unread and not calls:
@@ -80,7 +80,7 @@ class FunctionTexts:
         return changed
 
     @cached_property
-    def _found(self) -> TemplateTools:
+    def _template_tools(self) -> TemplateTools:
         try:
             return self._tools_of(self._model)
         except FormatError as error:

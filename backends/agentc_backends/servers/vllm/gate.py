@@ -40,7 +40,7 @@ class Gate:
         self._app = app
         token = os.environ.get("AGENTC_TOKEN") or None
         self._token = None if token is None else token.encode()
-        self._known = _known_fields()
+        self._known = _declared_fields()
         model = served_model(sys.argv)
         self._functions = None if model is None else FunctionTexts(model)
         self._prompts = None if model is None else PromptTokens(model)
@@ -119,7 +119,7 @@ async def _answer_of_engine(scope: Scope) -> None:
             await engine.is_sleeping()
 
 
-def _known_fields() -> dict[str, frozenset[str]]:
+def _declared_fields() -> dict[str, frozenset[str]]:
     """Fields that this vLLM declares, by route."""
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
     from vllm.entrypoints.openai.completion.protocol import CompletionRequest

@@ -17,9 +17,9 @@ from agentc_backends.trainers.online_rl.lowering import (
     WITHOUT_ENCODER,
     critic_config,
     encoder_config,
-    kept_iterations,
     online_job,
     refuse_all_warmup,
+    stored_iterations,
 )
 from agentc_backends.trainers.online_rl.settings import (
     ImitationOptions,
@@ -189,7 +189,7 @@ def _lower_offline_archer(stage: StageView, context: LowerContext) -> tuple[JobD
         "critic": critic,
         "actor": actor,
         **encoder_config(view),
-        "keep": kept_iterations(view, iterations),
+        "keep": stored_iterations(view, iterations),
         "publish_state": view.flag("publish_state"),
         "seed": view.integer("seed"),
     }

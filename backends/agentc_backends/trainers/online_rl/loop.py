@@ -333,7 +333,7 @@ async def play_all(
     left = stage.job.time_left()
     kind = stage.rules.reward_kind
 
-    async def play_one(attempt: Attempt) -> Row:
+    async def play_attempt(attempt: Attempt) -> Row:
         policy.turns.pop(attempt.id, None)  # of an attempt that a failing server ended
         row = await play(stage.rules, stage.turns, attempt, policy, stage.servers.world)
         return with_turns(row, policy.turns.pop(attempt.id, []), kind)
@@ -350,7 +350,7 @@ async def play_all(
         await run_episodes(
             attempts,
             Hooks(
-                play=play_one,
+                play=play_attempt,
                 lost=stage.servers.lost,
                 finished=done,
                 broken=broken,

@@ -61,7 +61,7 @@ def online_job(
         "buffer": buffer,
         "learner": learner,
         "evaluate": _evaluation(view, facts["splits"]),
-        "keep": kept_iterations(view, iterations) if trains else [],
+        "keep": stored_iterations(view, iterations) if trains else [],
         "publish_state": view.flag("publish_state"),
     }
     if not view.number("decode.temperature"):
@@ -120,7 +120,7 @@ def refuse_all_warmup(view: StageView, iterations: int) -> None:
         )
 
 
-def kept_iterations(view: StageView, iterations: int) -> Json:
+def stored_iterations(view: StageView, iterations: int) -> Json:
     """The iterations whose policies are kept; refused beyond the end of the run."""
     kept = view.get("keep")
     late = [each for each in kept if isinstance(each, int) and each > iterations] if kept else []  # type: ignore[union-attr]

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from agentc.kinds.reinforcement import EncoderReading
 from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
-from agentc.program.job import each_row, write_json, write_rows
+from agentc.program.job import iterate_rows, write_json, write_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.data.models.checkpoint import (
     CheckpointError,
@@ -96,9 +96,9 @@ def publish_run(
                 shutil.copytree(policy, out / KEPT / policy.name, dirs_exist_ok=True)
     own = range(files.first, about["iterations"])
     played = (dict(row) for number in own for row in files.episodes_of(number))
-    earlier = [each_row(path / EPISODES_FILE) for path in before]
+    earlier = [iterate_rows(path / EPISODES_FILE) for path in before]
     write_rows(out / EPISODES_FILE, itertools.chain(*earlier, played))
-    earlier = [each_row(path / CURVE_FILE) for path in before]
+    earlier = [iterate_rows(path / CURVE_FILE) for path in before]
     write_rows(out / CURVE_FILE, itertools.chain(*earlier, files.curve()))
     evaluated = _evaluated(folder, before)
     if evaluated:
@@ -110,11 +110,11 @@ def publish_run(
 def _evaluated(folder: Path, before: Sequence[Path]) -> list[dict[str, Any]]:
     """All rows of evaluations, sorted: concurrent episodes end in any order. Both runs may have
     evaluated the policy at which one continues the other."""
-    rows = [*each_row(folder / EVALUATIONS_FILE)]
+    rows = [*iterate_rows(folder / EVALUATIONS_FILE)]
     own = {row["iteration"] for row in rows}
     for path in before:
         if (path / EVALUATIONS_FILE).exists():
-            earlier = each_row(path / EVALUATIONS_FILE)
+            earlier = iterate_rows(path / EVALUATIONS_FILE)
             rows += [row for row in earlier if row["iteration"] not in own]
     return sorted(rows, key=_order)
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from agentc.program.artifact_files import CURVE_FILE, EPISODES_FILE, EVALUATIONS_FILE, RUN_FILE
-from agentc.program.job import Job, each_row, write_rows
+from agentc.program.job import Job, iterate_rows, write_rows
 from agentc_backends.agents.common.failures import FatalError
 from agentc_backends.agents.common.journal import Journal
 from agentc_backends.trainers.common.checkpoints import mark_complete, newest_complete, step_of
@@ -184,7 +184,7 @@ class RunFiles:
     def curve(self) -> list[dict[str, Any]]:
         """The rows so far."""
         path = self._folder / CURVE_FILE
-        return list(each_row(path)) if path.exists() else []
+        return list(iterate_rows(path)) if path.exists() else []
 
     def add_to_curve(self, row: Mapping[str, Any]) -> None:
         """Append the row of a finished iteration."""
@@ -222,11 +222,11 @@ def run_start(job: Job, learner: Learner) -> RunStart:
         )
     read_learner(folder / STATE, learner)
     run = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    *_, last = each_row(folder / CURVE_FILE)
+    *_, last = iterate_rows(folder / CURVE_FILE)
     return RunStart(run["iterations"], _by_iteration(folder), last)
 
 
 def _by_iteration(folder: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
-    rows = each_row(folder / EPISODES_FILE)
+    rows = iterate_rows(folder / EPISODES_FILE)
     for _, group in itertools.groupby(rows, key=lambda row: row["iteration"]):
         yield [*group]

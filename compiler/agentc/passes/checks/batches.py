@@ -41,7 +41,7 @@ def batch_divides(subject: StageContext) -> Iterator[Finding]:
         message=f"a global_batch of {whole} cannot be made of {shares}",
         path=path,
         expected="global_batch = processes x micro_batch x a whole number of accumulation steps",
-        notes=(arithmetic, settings.shown("global_batch")),
+        notes=(arithmetic, settings.note("global_batch")),
         fix=f"set global_batch to {either(multiples_near(whole, step))}, or {path} to {other}",
     )
 

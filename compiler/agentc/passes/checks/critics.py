@@ -99,7 +99,7 @@ CRITICS: tuple[Rule, ...] = (
 _CHOOSING = kinds_where(lambda kind: kind.acts and kind.reads(CRITIC_CHECKPOINT))
 
 
-def somebody_chooses(subject: StageContext) -> Iterator[Finding]:
+def candidates_need_critic(subject: StageContext) -> Iterator[Finding]:
     """Of several candidates a critic chooses, beside its reference."""
     inputs, count = subject.stage.inputs, subject.settings.integer("candidates")
     if count is None or count == 1:
@@ -134,7 +134,7 @@ def chosen_by_log_ratio(subject: StageContext) -> Iterator[Finding]:
             message=f"`{settings.name}` is a head on a model, which no model server holds: it "
             "cannot choose while episodes are played",
             path="critic",
-            notes=(settings.shown("parameterisation"),),
+            notes=(settings.note("parameterisation"),),
             fix=f"train a critic with `parameterisation: log_ratio`, or rank with "
             f"`{settings.name}` what was drawn (`sample`, `rank`)",
         )
@@ -161,7 +161,7 @@ CHOICES: tuple[Rule, ...] = (
             "learned beyond its `reference`. Both have to be named.",
         ),
         kinds=_CHOOSING,
-        check=somebody_chooses,
+        check=candidates_need_critic,
     ),
     Rule(code=RANKED_OTHERWISE, kinds=_CHOOSING, check=chosen_by_log_ratio),
     Rule(code=HIDDEN_OF_OTHERS, kinds=_CHOOSING, check=hidden_of_tasks_played),
@@ -201,7 +201,7 @@ def reranked_replies_differ(subject: StageContext) -> Iterator[Finding]:
                 "the critic has no say",
                 path="decode.temperature",
                 notes=(
-                    subject.settings.shown("decode.temperature"),
+                    subject.settings.note("decode.temperature"),
                     f"`rerank` ({place(server.settings.entry, 'rerank')})",
                 ),
                 fix="set it to what the run was played with, or name a server without `rerank`",

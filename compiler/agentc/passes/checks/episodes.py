@@ -82,7 +82,7 @@ def attempts_differ(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=f"{attempts} greedy attempts at one task give the same episode {attempts} times",
         path="attempts",
-        notes=(subject.settings.shown("decode.temperature"), _why_alike(subject)),
+        notes=(subject.settings.note("decode.temperature"), _why_alike(subject)),
         fix="set decode.temperature above 0, or attempts to 1",
     )
 
@@ -99,7 +99,7 @@ def nucleus_when_sampling(subject: StageContext) -> Iterator[Finding]:
         message=f"`decode.top_p: {mass:g}` has no effect on greedy replies",
         path="decode.top_p",
         notes=(
-            settings.shown("decode.temperature"),
+            settings.note("decode.temperature"),
             "at temperature 0 the likeliest token is taken, in any nucleus",
         ),
         fix="set decode.temperature above 0, or remove decode.top_p",
@@ -160,7 +160,7 @@ def episodes_once(subject: StageContext) -> Iterator[Finding]:
                 message=f"`{role}` gets the same rows twice: `{name}` "
                 + ("is named twice" if same else f"does exactly what `{first}` does"),
                 path=f"{role}.{number}",
-                notes=() if same else (subject.of_stages[stage.id].shown("seed"),),
+                notes=() if same else (subject.of_stages[stage.id].note("seed"),),
                 fix="remove one of them" + ("" if same else ", or give one another `seed`"),
             )
 

@@ -117,7 +117,7 @@ def sample_success_possible(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=f"with success_at {wanted:g}, {always}",
         path="success_at",
-        notes=(f"scores run from {low:g} to {high:g} ({subject.settings.shown('range')})",),
+        notes=(f"scores run from {low:g} to {high:g} ({subject.settings.note('range')})",),
         fix=f"set success_at above {low:g} and to {high:g} at most, or set `range` to the lowest "
         "and the highest score that a sample can get",
     )
@@ -211,12 +211,12 @@ def _protocol(subject: StageContext, evaluation: Settings) -> dict[str, str]:
         semantic = (field.name for field in declared.fields if field.identity == "semantic")
         values |= {f"`{name}` of the environment": quoted(world.get(name)) for name in semantic}
         for role in sorted(entry.simulators):
-            values[f"the model of the {role}"] = quoted(entry.asked_model(role))
-            values |= _asked(subject, role, entry.asked_server(role))
+            values[f"the model of the {role}"] = quoted(entry.simulator_model(role))
+            values |= _simulator_settings(subject, role, entry.simulator_server(role))
     return values
 
 
-def _asked(subject: StageContext, role: str, server: str | None) -> dict[str, str]:
+def _simulator_settings(subject: StageContext, role: str, server: str | None) -> dict[str, str]:
     """The settings of the server that an environment asks, by which its answers may differ."""
     found = subject.servers.get(server or "")
     if found is None:

@@ -152,7 +152,7 @@ def replies_fit_row(subject: StageContext) -> Iterator[Finding]:
             f"{length}, prompt included",
             path="max_length",
             notes=(
-                subject.of_stages[source.id].shown("decode.max_tokens"),
+                subject.of_stages[source.id].note("decode.max_tokens"),
                 f"`truncation: {truncation}` {happens}",
             ),
             fix=f"raise max_length above {reply}, or lower decode.max_tokens of `{source.id}`",
@@ -162,7 +162,7 @@ def replies_fit_row(subject: StageContext) -> Iterator[Finding]:
 def replies_like_training(subject: StageContext) -> Iterator[Finding]:
     """The policy is not asked for replies longer than the rows it was trained on."""
     reply = subject.settings.integer("decode.max_tokens")
-    if not subject.settings.given("decode.max_tokens"):
+    if not subject.settings.is_set("decode.max_tokens"):
         return  # nobody asked for replies that long
     for policy in subject.producers("model"):
         length = policy.integer("max_length")
@@ -172,7 +172,7 @@ def replies_like_training(subject: StageContext) -> Iterator[Finding]:
             message=f"replies of up to {reply} tokens are longer than any row that "
             f"`{policy.name}` was trained on",
             path="decode.max_tokens",
-            notes=(policy.shown("max_length"),),
+            notes=(policy.note("max_length"),),
             fix=f"set decode.max_tokens below {length}",
         )
 
@@ -226,7 +226,7 @@ def served_window(subject: StageContext) -> tuple[int, str, Severity | None] | N
     served, model = subject.server(), model_context(subject)
     length = None if served is None else served[1].integer("max_model_len")
     if served is not None and length is not None:
-        return length, served[1].shown("max_model_len"), None
+        return length, served[1].note("max_model_len"), None
     if served is not None and "remote" in served[0].capabilities:
         return None  # it serves what it serves
     return None if model is None else (model.tokens, model.shown, model.severity)

@@ -17,7 +17,7 @@ _LEAST_MEMORY = 512
 """MiB below which a number is rather one of GiB: Python with an HTTP client takes about 100."""
 
 
-def gpu_for_each_process(subject: StageContext) -> Iterator[Finding]:
+def gpu_per_process(subject: StageContext) -> Iterator[Finding]:
     """Where a trainer has GPUs, each of its `processes` has one."""
     processes = subject.settings.integer("processes") or 1
     gpus = subject.settings.integer("placement.gpus") or 0
@@ -27,7 +27,7 @@ def gpu_for_each_process(subject: StageContext) -> Iterator[Finding]:
         message=f"{processes} training processes cannot run on {counted(gpus, 'GPU', 'GPUs')}",
         path="processes",
         expected="a GPU for each process",
-        notes=(subject.settings.shown("placement.gpus"),),
+        notes=(subject.settings.note("placement.gpus"),),
         fix=f"set processes to {gpus}, or placement.gpus to {processes}",
     )
 
@@ -41,7 +41,7 @@ def enough_cpus(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=f"{processes} training processes share {counted(cpus, 'CPU core', 'CPU cores')}",
         path="placement.cpus",
-        notes=(subject.settings.shown("processes"),),
+        notes=(subject.settings.note("processes"),),
         fix=f"set placement.cpus to {processes} or more, or processes to {cpus}",
     )
 
@@ -110,8 +110,8 @@ def nodes_share_equally(subject: StageContext) -> Iterator[Finding]:
             yield Finding(
                 message=f"{nodes} nodes cannot share {count} "
                 f"{'training processes' if path == 'processes' else 'GPUs'} equally",
-                path=path if settings.given(path) else "placement.nodes",
-                notes=(settings.shown("placement.nodes"),),
+                path=path if settings.is_set(path) else "placement.nodes",
+                notes=(settings.note("placement.nodes"),),
                 fix=f"set {path} to {count + nodes - count % nodes}, or placement.nodes to "
                 f"{either(divisors_near(count, nodes))}",
             )
@@ -126,7 +126,7 @@ MACHINES: tuple[Rule, ...] = (
             "the job has waited in the queue.",
         ),
         kinds=TRAINERS,
-        check=gpu_for_each_process,
+        check=gpu_per_process,
     ),
     Rule(
         code=Code(

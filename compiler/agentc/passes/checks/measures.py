@@ -40,7 +40,7 @@ def measured_where_played(subject: StageContext) -> Iterator[Finding]:
 def answers_of_trees(subject: StageContext) -> Iterator[Finding]:
     """Only a search tree has an answer to choose."""
     kind = kind_named(played_by(subject, subject.stage).kind)
-    if not subject.settings.given("answer") or kind is None or kind.produces == SEARCH_TREES:
+    if not subject.settings.is_set("answer") or kind is None or kind.produces == SEARCH_TREES:
         return
     yield Finding(
         message=f"`answer` chooses a path of a tree, and a stage of kind `{kind.name}` makes none",
@@ -68,7 +68,7 @@ def enough_attempts(subject: StageContext) -> Iterator[Finding]:
         + (f"the one tree that `{played.id}` grows" if tree else counted(attempts, "attempt"))
         + " at a task",
         path="best_of",
-        notes=() if tree else (subject.of_stages[played.id].shown("attempts"),),
+        notes=() if tree else (subject.of_stages[played.id].note("attempts"),),
         fix="remove it" if tree else f"set attempts: {most} in `{played.id}`, or less here",
     )
 
@@ -89,7 +89,7 @@ def loops_of_the_same_actions(subject: StageContext) -> Iterator[Finding]:
         yield Finding(
             message=f"`{stage.id}` reads actions by another `{name}` than `{played.id}` did, so "
             "that its loops would be of other actions",
-            path=name if settings.given(name) else "loops",
+            path=name if settings.is_set(name) else "loops",
             notes=(
                 f"`{name}` is {quoted(settings.get(name))} here",
                 f"it is {quoted(value)} in `{played.id}` ({place(played, name)})",

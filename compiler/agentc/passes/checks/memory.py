@@ -28,7 +28,7 @@ _COUNT, _MOST_COUNTED = "placement.gpus", 8
 """A bare number up to this is a number of GPUs, rather than of GB."""
 
 
-def known_card(subject: StageContext) -> Iterator[Finding]:
+def valid_card(subject: StageContext) -> Iterator[Finding]:
     """`placement.gpu` is a card of the table, or a number of GB."""
     yield from _unknown(subject.settings)
     for server in leased_servers(subject):
@@ -58,7 +58,7 @@ def _unknown(place: Settings) -> Iterator[Finding]:
         )
         return
     if card_bytes(said) is not None:
-        yield from _asked_of_nobody(place, said)
+        yield from _card_without_gpus(place, said)
         return
     name = str(said).lower()
     alike = [each for each in CARDS if each.split("-")[0] == name.split("-")[0]]
@@ -73,7 +73,7 @@ def _unknown(place: Settings) -> Iterator[Finding]:
     )
 
 
-def _asked_of_nobody(place: Settings, said: object) -> Iterator[Finding]:
+def _card_without_gpus(place: Settings, said: object) -> Iterator[Finding]:
     """A card where no GPU is asked for holds nothing against itself. `defaults:` name one for all
     stages, those without GPUs among them."""
     entry = place.entry
@@ -168,6 +168,6 @@ MEMORY: tuple[Rule, ...] = (
             "into `gpus`.",
         ),
         kinds=_PLACED,
-        check=known_card,
+        check=valid_card,
     ),
 )

@@ -93,7 +93,7 @@ def remedies(holder: ModelHolder, subject: StageContext) -> list[MemoryRemedy]:
         if isinstance(backend, ServerBackend) or would_lower(subject, backend, changes):
             found[way] = MemoryRemedy(words=words, device=need.device)
     if not isinstance(holder.backend, ServerBackend):
-        found |= _of_others(holder, subject, card)
+        found |= _other_backends(holder, subject, card)
     return list(found.values())
 
 
@@ -158,7 +158,7 @@ def _sharing(holder: ModelHolder) -> Iterator[tuple[str, Json]]:
         yield from (("zero_stage", each) for each in (2, 3) if each >= stage)
 
 
-def _of_others(
+def _other_backends(
     holder: ModelHolder, subject: StageContext, card: float
 ) -> Mapping[str, MemoryRemedy]:
     """Other backends of the kind, as they are without options of their own."""

@@ -59,7 +59,7 @@ def _leased_servers(subject: StageContext) -> tuple[LeasedModelServer, ...]:
     own = None if _loads_its_model(subject) else subject.server()
     if own is not None and "remote" not in own[0].capabilities:
         servers.append(_leased(subject, POLICY, own, _served(subject), f"`{stage.id}`"))
-    for role, entry in asked_servers(subject).items():
+    for role, entry in simulator_servers(subject).items():
         server = subject.servers.get(entry.name)
         if server is not None and "remote" not in server[0].capabilities:
             whose = f"the environment `{stage.uses.get('environment')}`"
@@ -78,12 +78,12 @@ def beside_policy(subject: StageContext) -> tuple[str, ...]:
     return BESIDE if apart else BESIDE[:1]
 
 
-def asked_servers(subject: StageContext) -> dict[str, Resource]:
+def simulator_servers(subject: StageContext) -> dict[str, Resource]:
     """By role, the entries of the servers that the environment of a stage asks."""
     entry = subject.module.environments.get(subject.stage.uses.get("environment", ""))
     found: dict[str, Resource] = {}
     for role in () if entry is None else entry.simulators:
-        name = None if entry is None else entry.asked_server(role)
+        name = None if entry is None else entry.simulator_server(role)
         server = subject.module.servers.get(name or "")
         if server is not None:
             found[role] = server
@@ -135,7 +135,7 @@ def _model_roles(kind: str) -> tuple[str, ...]:
 _ASKING = kinds_where(lambda kind: "environment" in kind.uses)
 
 
-def own_devices(subject: StageContext, server: Resource) -> int | None:
+def local_server_devices(subject: StageContext, server: Resource) -> int | None:
     """GPUs of one copy of a server that a job of the stage starts by itself; None where none is
     started, for an endpoint of somebody else or a job of its own."""
     placement = {name: value.json for name, value in subject.stage.placement.items()}
@@ -150,7 +150,7 @@ def model_servers_apart(subject: StageContext) -> Iterator[Finding]:
     """No two model servers that a job starts share a GPU."""
     settings = subject.settings
     gpus, nodes = settings.integer("placement.gpus") or 0, settings.integer("placement.nodes") or 1
-    asked = asked_servers(subject)
+    asked = simulator_servers(subject)
     acting = subject.module.servers.get(subject.stage.uses.get("server", ""))
     own = {} if acting is None else dict.fromkeys((POLICY, *beside_policy(subject)), acting)
     everybody = {**own, **asked}
@@ -159,7 +159,7 @@ def model_servers_apart(subject: StageContext) -> Iterator[Finding]:
     taken = {
         f"{server.name} (as {role})": devices
         for role, server in everybody.items()
-        if (devices := own_devices(subject, server)) is not None
+        if (devices := local_server_devices(subject, server)) is not None
     }
     needed = sum(taken.values())
     if len(taken) < 2 or (nodes == 1 and needed <= gpus):

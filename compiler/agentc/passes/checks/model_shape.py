@@ -73,7 +73,7 @@ def _context(model: Settings) -> ModelContext | None:
         own = model.integer("context")
         if own is None:
             return None
-        shown = model.shown("context")
+        shown = model.note("context")
         return ModelContext(
             name=model.name, tokens=own, shown=shown, setting="context", severity="error"
         )

@@ -187,7 +187,7 @@ def _unlike(policy: Settings, other: Settings, who: str, whom: str, path: str) -
     made = [each.backend == "model.scratch" for each in (ours, theirs)]
     if policy.get("chat_format") != other.get("chat_format"):
         message = f"{who} and {whom} write conversations in different chat formats"
-        notes: tuple[str, ...] = (policy.shown("chat_format"), other.shown("chat_format"))
+        notes: tuple[str, ...] = (policy.note("chat_format"), other.note("chat_format"))
     elif all(made):
         message = f"{who} and {whom} have different tokenizers"
         notes = _vocabularies(policy, other)
@@ -209,7 +209,7 @@ def _vocabularies(policy: Settings, other: Settings) -> tuple[str, ...]:
     assert isinstance(ours, Stage)
     assert isinstance(theirs, Stage)
     if policy.get("vocab_size") != other.get("vocab_size"):
-        return policy.shown("vocab_size"), other.shown("vocab_size")
+        return policy.note("vocab_size"), other.note("vocab_size")
     if ours.inputs.get("corpus") == theirs.inputs.get("corpus"):
         return ()
     return tuple(
@@ -243,7 +243,7 @@ _READERS = kinds_where(
 )
 
 
-def said_in_plain_text(subject: StageContext) -> Iterator[Finding]:
+def plain_text_prompts(subject: StageContext) -> Iterator[Finding]:
     """Prompts of a model of plain text have no system text, and replies of one line.
 
     So have those of stages without a model, such as an expert's, whose episodes it learns from,
@@ -309,7 +309,7 @@ PLAIN_TEXT: tuple[Rule, ...] = (
             "text, and none for a second line of a reply: rows that hold one would end the job.",
         ),
         kinds=_READERS,
-        check=said_in_plain_text,
+        check=plain_text_prompts,
     ),
 )
 

@@ -17,9 +17,9 @@ from agentc.kinds.table import LEASING, REINFORCED, SERVED, TRAINERS, WITHOUT_MO
 from agentc.passes.checks.model_servers import (
     POLICY,
     LeasedModelServer,
-    asked_servers,
     leased_servers,
-    own_devices,
+    local_server_devices,
+    simulator_servers,
 )
 from agentc.passes.checks.model_shape import model_shape
 from agentc.passes.checks.rule import Finding, Rule, divisors_near, either
@@ -67,7 +67,7 @@ class Shape:
     def stated(self) -> tuple[str, ...]:
         """For notes: the sizes that the spec gives, with their places."""
         names = ("tensor_parallel", "pipeline_parallel")
-        return tuple(self.server.shown(name) for name in names if self.server.given(name))[:1]
+        return tuple(self.server.note(name) for name in names if self.server.is_set(name))[:1]
 
 
 def shape_of(subject: StageContext) -> Shape | None:
@@ -141,10 +141,12 @@ def idle_gpus(subject: StageContext) -> Iterator[Finding]:
     if not gpus:
         return
     used, why, fix = gpus, "", ""
-    asked = sum(own_devices(subject, each) or 0 for each in asked_servers(subject).values())
+    asked = sum(
+        local_server_devices(subject, each) or 0 for each in simulator_servers(subject).values()
+    )
     if stage.kind in TRAINERS:
         used = settings.integer("processes") or 1
-        why = settings.shown("processes")
+        why = settings.note("processes")
         fix = f"set processes to {gpus}, or placement.gpus to {used}"
     elif stage.kind in WITHOUT_MODEL:
         used, why = 0, f"a stage of kind {stage.kind} runs no model"
@@ -236,7 +238,7 @@ def _heads(subject: StageContext, shape: Shape, role: str) -> Iterator[Finding]:
         at=shape.server.entry,
         notes=(
             f"{heads} / {wanted} = {heads / wanted:g} heads for each device",
-            model.shown("repo" if subject.scratch_model(role) is None else "heads"),
+            model.note("repo" if subject.scratch_model(role) is None else "heads"),
         ),
         fix=f"set tensor_parallel to {either(divisors_near(heads, wanted))}",
     )
@@ -251,7 +253,7 @@ def server_nodes_share_equally(subject: StageContext) -> Iterator[Finding]:
 def _share_equally(shape: Shape) -> Iterator[Finding]:
     if shape.nodes == 1:
         return
-    nodes, shown = shape.nodes, shape.place.shown("placement.nodes")
+    nodes, shown = shape.nodes, shape.place.note("placement.nodes")
     if shape.gpus and shape.gpus % nodes:
         count = shape.gpus
         yield Finding(
@@ -263,7 +265,7 @@ def _share_equally(shape: Shape) -> Iterator[Finding]:
             f"{either(divisors_near(count, nodes))}",
         )
     elif shape.uneven:
-        given = shape.server.given("tensor_parallel")
+        given = shape.server.is_set("tensor_parallel")
         yield Finding(
             message=f"{nodes} nodes cannot share the {counted(shape.devices, 'device')} of the "
             f"server `{shape.server.name}` equally",

@@ -128,7 +128,7 @@ def tasks_in_common(subject: StageContext) -> Iterator[Finding]:
         )
 
 
-def expert_for_each_task(subject: StageContext) -> Iterator[Finding]:
+def expert_covers_tasks(subject: StageContext) -> Iterator[Finding]:
     """The expert's `limit` does not leave explored tasks without an expert."""
     experts, explored = collecting_inputs(subject, "expert"), collecting_inputs(subject, "rollouts")
     if subject.settings.text("sources") != "expert":
@@ -149,7 +149,7 @@ def expert_for_each_task(subject: StageContext) -> Iterator[Finding]:
             path=f"rollouts.{number}",
             notes=(
                 f"the episodes of {beyond} tasks are paired with nothing",
-                subject.of_stages[shown[0].id].shown("limit"),
+                subject.of_stages[shown[0].id].note("limit"),
             ),
             fix="give both the same limit",
         )
@@ -170,7 +170,7 @@ def self_pairs_possible(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message="`sources: self` pairs episodes that began with the same prompt, and no two do",
         path="sources",
-        notes=tuple(each.shown("attempts") for each in explored),
+        notes=tuple(each.note("attempts") for each in explored),
         fix=("" if several else "set attempts of the rollout to 2 or more, and ")
         + "set `options: {prompt_per_attempt: false}` in the rollout",
     )
@@ -189,7 +189,7 @@ def empty_pairs_agreed(subject: StageContext) -> Iterator[Finding]:
                     message=f"`{pairs.name}` may hand on a set without rows, which ends "
                     f"`{subject.stage.id}`",
                     path="on_empty",
-                    notes=(pairs.shown("on_empty"), subject.settings.shown("on_empty")),
+                    notes=(pairs.note("on_empty"), subject.settings.note("on_empty")),
                     fix=f"set on_empty: keep_model in `{subject.stage.id}`",
                 )
         return
@@ -199,7 +199,7 @@ def empty_pairs_agreed(subject: StageContext) -> Iterator[Finding]:
                 message=f"`{pairs.name}` fails when not one pair comes out, before "
                 f"`{subject.stage.id}` could keep its model",
                 path="on_empty",
-                notes=(pairs.shown("on_empty"), subject.settings.shown("on_empty")),
+                notes=(pairs.note("on_empty"), subject.settings.note("on_empty")),
                 fix=f"set on_empty: publish in `{pairs.name}`",
             )
 
@@ -278,7 +278,7 @@ PREFERENCES: tuple[Rule, ...] = (
             "then paired with nothing.",
         ),
         kinds=("pair",),
-        check=expert_for_each_task,
+        check=expert_covers_tasks,
         severity="warning",
     ),
     Rule(

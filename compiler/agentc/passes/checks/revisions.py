@@ -36,7 +36,7 @@ def alpha_passable(subject: StageContext) -> Iterator[Finding]:
         message=f"no trajectory has a reward {'above' if above else 'of'} {found.alpha:g}"
         f"{'' if above else ' or more'}, so there are no rows",
         path="alpha",
-        notes=(found.range_note, subject.settings.shown("alpha_is")),
+        notes=(found.range_note, subject.settings.note("alpha_is")),
         fix=fix,
     )
 
@@ -50,7 +50,7 @@ def alpha_sorts(subject: StageContext) -> Iterator[Finding]:
         yield Finding(
             message=f"an alpha of {found.alpha:g} counts every trajectory as good",
             path="alpha",
-            notes=(found.range_note, subject.settings.shown("alpha_is")),
+            notes=(found.range_note, subject.settings.note("alpha_is")),
             fix=f"set alpha between {found.low:g} and {found.high:g}",
         )
     elif found.low < found.alpha < found.low + _SMALL * (found.high - found.low):
@@ -89,7 +89,7 @@ def beta_passable(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=message,
         path="beta",
-        notes=(found.range_note, settings.shown("beta_is")),
+        notes=(found.range_note, settings.note("beta_is")),
         fix=fix,
     )
 
@@ -181,7 +181,7 @@ def revisions_compared(subject: StageContext) -> Iterator[Finding]:
 
 def marks_heeded(subject: StageContext) -> Iterator[Finding]:
     """A training on replies that are marked as not trained says whether it heeds the marks."""
-    if subject.settings.given("loss_on"):
+    if subject.settings.is_set("loss_on"):
         return
     for name in subject.stage.inputs.get("data", ()):
         source = _marked(name, subject)
@@ -194,7 +194,7 @@ def marks_heeded(subject: StageContext) -> Iterator[Finding]:
                 message=f"replies that `{source.id}`{through} continues from would be trained like "
                 "its policy's own",
                 path="data",
-                notes=(subject.settings.shown("loss_on"), f"they are of {begins}"),
+                notes=(subject.settings.note("loss_on"), f"they are of {begins}"),
                 fix="set `loss_on: marked` to train only the policy's replies, or `loss_on: "
                 "all_replies` to train all",
             )
@@ -203,8 +203,8 @@ def marks_heeded(subject: StageContext) -> Iterator[Finding]:
             message=f"bad replies of `{source.id}`{through} would be trained like good ones",
             path="data",
             notes=(
-                subject.settings.shown("loss_on"),
-                subject.of_stages[source.id].shown("parts"),
+                subject.settings.note("loss_on"),
+                subject.of_stages[source.id].note("parts"),
             ),
             fix="set `loss_on: marked` to train only signals and good replies (Agent-R, "
             "equation 6), or `loss_on: all_replies` to train all, as its released code does",

@@ -108,14 +108,14 @@ def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
                     message=f"`{stage.id}` continues from `{name}` with another `{path}`",
                     path=path,
                     notes=(
-                        f"`{name}` has {_shown(other)} ({place(source, path)})",
-                        f"`{stage.id}` has {_shown(ours)}",
+                        f"`{name}` has {_value_text(other)} ({place(source, path)})",
+                        f"`{stage.id}` has {_value_text(ours)}",
                     ),
                     fix=f"write the same as in `{name}`, or leave `start` out and begin again",
                 )
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else quoted(value)  # type: ignore[arg-type]
 
 

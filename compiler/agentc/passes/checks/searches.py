@@ -45,7 +45,7 @@ def trees_branch(subject: StageContext) -> Iterator[Finding]:
         f"`{searches[0].name}` have one path each",
         path="trees",
         severity="error" if nothing_else else "warning",
-        notes=(searches[0].shown("children"),),
+        notes=(searches[0].note("children"),),
         fix=f"set children of `{searches[0].name}` to 2 or more"
         + ("" if nothing_else else f", or leave `{spliced[0]}` out of parts"),
     )

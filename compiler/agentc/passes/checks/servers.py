@@ -25,7 +25,7 @@ def prompts_within_a_pass(subject: StageContext) -> Iterator[Finding]:
 
 def _within_a_pass(leased: LeasedModelServer, model: ModelContext | None) -> Iterator[Finding]:
     server = leased.settings
-    window, shown = server.integer("max_model_len"), server.shown("max_model_len")
+    window, shown = server.integer("max_model_len"), server.note("max_model_len")
     if window is None and model is not None:
         window, shown = model.tokens, model.shown
     batch = server.integer("max_num_batched_tokens")
@@ -41,8 +41,8 @@ def _within_a_pass(leased: LeasedModelServer, model: ModelContext | None) -> Ite
         at=server.entry,
         notes=(
             shown,
-            server.shown("enable_chunked_prefill")
-            if server.given("enable_chunked_prefill")
+            server.note("enable_chunked_prefill")
+            if server.is_set("enable_chunked_prefill")
             else "without GPUs prompts are not computed in pieces",
             "the server would refuse to start",
         ),
@@ -76,9 +76,9 @@ def server_is_identified(subject: StageContext) -> Iterator[Finding]:
     if entry is None or declared is None or not _is_first(subject, entry):
         return
     fields = {field.name for field in declared.fields}
-    if not fields.issuperset({"url", *_IDENTITIES}) or not _given(entry, "url"):
+    if not fields.issuperset({"url", *_IDENTITIES}) or not _is_set(entry, "url"):
         return
-    if any(_given(entry, name) for name in (*_IDENTITIES, "launch")):
+    if any(_is_set(entry, name) for name in (*_IDENTITIES, "launch")):
         return  # both of `url` and `launch` are an error of the entry
     yield Finding(
         message=f"nothing identifies the server of `{entry.name}`: results of another server at "
@@ -102,7 +102,7 @@ def _is_first(subject: StageContext, entry: Resource) -> bool:
     return next(users, None) == subject.stage.id
 
 
-def _given(entry: Resource, name: str) -> bool:
+def _is_set(entry: Resource, name: str) -> bool:
     value = entry.fields.get(name)
     return value is not None and value.json is not None
 

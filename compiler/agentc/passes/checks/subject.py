@@ -62,7 +62,7 @@ class Settings:
     def get(self, path: str) -> Json:
         asked = self._asked
         if path not in asked:
-            asked[path] = self._look_up(path)
+            asked[path] = self._find_value(path)
         return asked[path]
 
     def derive(self, make: Callable[[Settings], _T]) -> _T:
@@ -72,12 +72,12 @@ class Settings:
             self._derived[make] = make(self)
         return cast(_T, self._derived[make])
 
-    def _look_up(self, path: str) -> Json:
+    def _find_value(self, path: str) -> Json:
         for table in self._tables:
             setting = table.find(path)
             if setting is not None:
-                return effective(setting, self._given)
-        value = self._given(path.split("."))
+                return effective(setting, self._set_value)
+        value = self._set_value(path.split("."))
         return None if isinstance(value, Absent) else value
 
     def declares(self, path: str) -> bool:
@@ -104,18 +104,18 @@ class Settings:
         value = self.get(path)
         return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
-    def given(self, path: str) -> bool:
+    def is_set(self, path: str) -> bool:
         """Whether the spec sets it, for this stage or under `defaults:`."""
-        return self._given(path.split(".")) is not ABSENT
+        return self._set_value(path.split(".")) is not ABSENT
 
-    def shown(self, path: str) -> str:
+    def note(self, path: str) -> str:
         """A value with its place, for notes: "`expert`: `limit` is 3 (line 12)"."""
         text = f"`{self.name}`: `{path}` is {quoted(self.get(path))}"
-        if not self.given(path):
+        if not self.is_set(path):
             return f"{text} by default"
         return f"{text} ({place(self.entry, path)})"
 
-    def _given(self, parts: Sequence[str]) -> Json | Absent:
+    def _set_value(self, parts: Sequence[str]) -> Json | Absent:
         first, *rest = parts
         entry = self.entry
         if first == "placement" and isinstance(entry, Stage):

@@ -39,7 +39,7 @@ def warmup_leaves_training(subject: StageContext) -> Iterator[Finding]:
         yield Finding(
             message="the scheduler `constant_with_warmup` has no warm-up: warmup_ratio is 0",
             path="scheduler",
-            notes=(settings.shown("warmup_ratio"),),
+            notes=(settings.note("warmup_ratio"),),
             fix="set warmup_ratio, such as 0.1, or scheduler: constant",
         )
 
@@ -48,7 +48,7 @@ def epochs_or_steps(subject: StageContext) -> Iterator[Finding]:
     """A training ends by `epochs` or by `max_steps`, not by both."""
     settings, defaulted = subject.settings, subject.stage.defaulted
     steps = settings.integer("max_steps")
-    if steps is None or not settings.given("epochs"):
+    if steps is None or not settings.is_set("epochs"):
         return
     # A default is for the stages that do not say otherwise, and a scale is there to say otherwise.
     if subject.module.scale is not None or ("epochs" in defaulted and "max_steps" not in defaulted):
@@ -56,7 +56,7 @@ def epochs_or_steps(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=f"the training ends after {steps} steps, whatever `epochs` says",
         path="epochs",
-        notes=(settings.shown("epochs"), settings.shown("max_steps")),
+        notes=(settings.note("epochs"), settings.note("max_steps")),
         fix="remove one of them",
     )
 
@@ -70,7 +70,7 @@ def saved_before_end(subject: StageContext) -> Iterator[Finding]:
         message=f"a checkpoint every {every} steps is never saved in a training of {steps} steps",
         path="save_every",
         notes=(
-            subject.settings.shown("max_steps"),
+            subject.settings.note("max_steps"),
             "a training that is cut off would begin again",
         ),
         fix=f"set save_every to {max(1, steps // 10)}, or leave it out",
@@ -106,7 +106,7 @@ def adapters_low_rank(subject: StageContext) -> Iterator[Finding]:
     yield Finding(
         message=f"adapters of rank {rank} are no smaller than the layers they adapt",
         path="lora.rank",
-        notes=(model.shown("hidden_size"),),
+        notes=(model.note("hidden_size"),),
         fix=f"set lora.rank below {width}, such as {max(1, width // 16)}, or leave `lora` out",
     )
 
@@ -136,7 +136,7 @@ def _adaptable(subject: StageContext) -> tuple[tuple[str, ...] | None, bool]:
 
 def examples_not_trained(subject: StageContext) -> Iterator[Finding]:
     """Replies of in-context examples are trained only where `loss_on` says so."""
-    if subject.settings.given("loss_on"):
+    if subject.settings.is_set("loss_on"):
         return
     for name in subject.stage.inputs.get("data", ()):
         source = subject.module.stages.get(name)
@@ -149,7 +149,7 @@ def examples_not_trained(subject: StageContext) -> Iterator[Finding]:
             f"({replies}) of its prompt `{prompt.name}` again",
             path="data",
             notes=(
-                subject.settings.shown("loss_on"),
+                subject.settings.note("loss_on"),
                 f"the prompt has {counted(len(prompt.examples), 'example')} "
                 f"(line {prompt.origin.span.line})",
             ),

@@ -32,11 +32,11 @@ def tasks_without_hidden_text(
         who = f"`{played.id}`" + (f", {which}" if which else " ")
         if _tasks(hidden) != _tasks(played):
             yield Finding(
-                message=f"`{hidden.id}` has the hidden texts of {_shown(hidden)}, but "
-                f"{who}takes {_shown(played)}",
+                message=f"`{hidden.id}` has the hidden texts of {_split_text(hidden)}, but "
+                f"{who}takes {_split_text(played)}",
                 path="privileged",
                 notes=(
-                    f"`{played.id}` takes {_shown(played)} ({place(played, 'split')})",
+                    f"`{played.id}` takes {_split_text(played)} ({place(played, 'split')})",
                     f"`{hidden.id}`: {place(hidden, 'split')}",
                 ),
                 fix="take both from the same split of the same environment",
@@ -59,7 +59,7 @@ def _tasks(stage: Stage) -> tuple[str | None, object]:
     return stage.uses.get("environment"), split_of(stage)
 
 
-def _shown(stage: Stage) -> str:
+def _split_text(stage: Stage) -> str:
     return f"the split {quoted(split_of(stage))} of `{stage.uses.get('environment')}`"
 
 
@@ -78,7 +78,7 @@ def candidates_differ(subject: StageContext) -> Iterator[Finding]:
         message=f"at temperature 0 all {count} candidates of a turn are the same reply",
         path="decode.temperature",
         expected="above 0; the paper's is 1",
-        notes=(subject.settings.shown("candidates"),),
+        notes=(subject.settings.note("candidates"),),
         fix="set decode.temperature to 1, or candidates to 1",
     )
 
@@ -96,14 +96,14 @@ def turns_give_draws(subject: StageContext) -> Iterator[Finding]:
                 message=f"a turn of `{sample.name}` has {counted(count, 'candidate')}, and a pair "
                 "has two sides",
                 path="turns",
-                notes=(sample.shown("candidates"),),
+                notes=(sample.note("candidates"),),
                 fix=f"set candidates of `{sample.name}` to 2 or more",
             )
         elif draw == "halves" and count % 2:
             yield Finding(
                 message=f"{count} candidates of a turn have no two halves",
                 path="draw",
-                notes=(sample.shown("candidates"),),
+                notes=(sample.note("candidates"),),
                 fix=f"set candidates of `{sample.name}` to {count + 1}, or draw: best_worst",
             )
         elif (
@@ -117,7 +117,7 @@ def turns_give_draws(subject: StageContext) -> Iterator[Finding]:
                 message=f"{count} candidates make {counted(most, 'pair')} of an upper and a lower "
                 f"one, not {wanted}",
                 path="pairs_per_turn",
-                notes=(sample.shown("candidates"), settings.shown("replacement")),
+                notes=(sample.note("candidates"), settings.note("replacement")),
                 fix=f"set pairs_per_turn to {most} or less",
             )
 
@@ -165,7 +165,7 @@ def reference_as_trained(subject: StageContext) -> Iterator[Finding]:
         )
 
 
-def reference_shown_as_trained(subject: StageContext) -> Iterator[Finding]:
+def reference_prompt_as_trained(subject: StageContext) -> Iterator[Finding]:
     """A reference that never saw hidden texts in training is shown none in ranking.
 
     The other way round is the paper's: its training shows the reference what the critic reads, its
@@ -179,7 +179,7 @@ def reference_shown_as_trained(subject: StageContext) -> Iterator[Finding]:
                 message=f"the reference of `{name}` saw only the history, and is shown hidden "
                 "texts here",
                 path="reference_context",
-                notes=(critic.shown("reference_sees"),),
+                notes=(critic.note("reference_sees"),),
                 fix="set reference_context: history",
             )
 
@@ -203,7 +203,7 @@ def ranked_as_parameterised(subject: StageContext) -> Iterator[Finding]:
             else f"`{name}` is a model whose log-probabilities are compared with a reference's, "
             "and the stage names none",
             path="critic",
-            notes=(critic.shown("parameterisation"), f"{subject.stage.backend} is to rank"),
+            notes=(critic.note("parameterisation"), f"{subject.stage.backend} is to rank"),
             fix="leave `reference`, `reference_context`, `span`, `concurrency` and `backend` out: "
             "rank.value_head is taken then"
             if head
@@ -258,7 +258,7 @@ _DRAWING = kinds_where(lambda kind: kind.has("candidates"))
 TURNS: tuple[Rule, ...] = (
     Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=hidden_as_trained),
     Rule(code=RANKED_OTHERWISE, kinds=_COMPARING, check=reference_as_trained),
-    Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=reference_shown_as_trained),
+    Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=reference_prompt_as_trained),
     Rule(code=RANKED_OTHERWISE, kinds=_RANKERS, check=ranked_as_parameterised),
     Rule(code=HIDDEN_OF_OTHERS, kinds=_RANKERS, check=hidden_of_the_tasks),
     Rule(

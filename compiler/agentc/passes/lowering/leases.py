@@ -26,7 +26,7 @@ from agentc.ir.module import Module, Resource, Stage, Value
 from agentc.kinds.field import Json
 from agentc.kinds.table import TRAINERS
 from agentc.lease_roles import FUSED_ROLES, LeaseRole, is_model_server
-from agentc.passes.lowering.simulator_servers import needless, undeclared_needs, wrongly_asked
+from agentc.passes.lowering.simulator_servers import needless, server_refusals, undeclared_needs
 from agentc.runtime.machine.hardware import DeviceTaker
 from agentc.source.files import OutsideError
 from agentc.source.text_checks import strip_forbidden
@@ -110,7 +110,7 @@ class ModuleLeases:
         entry = self._entries["environment"].get(name)
         found = [lease]
         for role in lease.needs:
-            asked = None if entry is None else entry.asked_server(role)
+            asked = None if entry is None else entry.simulator_server(role)
             server = None if asked is None else self.resource("server", asked, self._allocation())
             found.append(self._served(server, role, role))
         return tuple(found)
@@ -167,7 +167,7 @@ class ModuleLeases:
             if entry is not None:
                 attempt = attempt_resource(entry, self._table, self._files, allocation)
             if entry is not None and attempt is not None and _asks(entry, attempt):
-                attempt = _with_asked(entry, attempt, self._entries["server"], self._table)
+                attempt = _with_simulators(entry, attempt, self._entries["server"], self._table)
             self._attempts[key] = attempt
         return self._attempts[key]
 
@@ -221,7 +221,7 @@ def attempt_resource(
     ignored: tuple[str, ...] = ()
     if lease is not None:
         # A backend that was stopped on its way has not come to the rest of the settings.
-        ignored = tuple(path for path in view.given() if path not in view.read)
+        ignored = tuple(path for path in view.set_paths() if path not in view.read)
         if GPU in backend.capabilities and on_gpu and nodes == 1 and not lease.devices:
             lease = replace(lease, devices=1)
         lease = _placed(entry, lease)
@@ -242,7 +242,7 @@ def _asks(entry: Resource, attempt: ResourceAttempt) -> bool:
     return bool(entry.simulators or (attempt.lease is not None and attempt.lease.needs))
 
 
-def _with_asked(
+def _with_simulators(
     entry: Resource,
     attempt: ResourceAttempt,
     servers: Mapping[str, Resource],
@@ -252,7 +252,7 @@ def _with_asked(
     backend, lease = attempt.backend, attempt.lease
     if not isinstance(backend, EnvironmentBackend) or lease is None:
         return attempt
-    wrong = tuple(wrongly_asked(entry, backend, lease, servers, table))
+    wrong = tuple(server_refusals(entry, backend, lease, servers, table))
     return replace(
         attempt,
         ignored=(*attempt.ignored, *needless(entry, lease)),
@@ -344,10 +344,10 @@ def served_roles(draft: JobDraft) -> tuple[str, ...]:
 
 def holds_model(draft: JobDraft) -> bool:
     """Whether the job trains a model, or starts a server of one within its own resources."""
-    return draft.kind in TRAINERS or any(map(is_own_model, draft.leases))
+    return draft.kind in TRAINERS or any(map(is_local_model_server, draft.leases))
 
 
-def is_own_model(lease: LeaseDraft) -> bool:
+def is_local_model_server(lease: LeaseDraft) -> bool:
     """Whether a lease means a model server within the job's own resources."""
     return is_model_server(lease.role) and lease.port != "none" and lease.scope != "shared"
 

@@ -35,7 +35,7 @@ def report_stage(
         return
     if attempt.failure:
         _report_failure(stage, chosen, attempt.failure, context)
-    others = _on_others(stage, chosen, lowering, context)
+    others = _on_other_backends(stage, chosen, lowering, context)
     for path in attempt.ignored:
         able = [other.backend.id for other in others if other.honours(path)]
         _report_ignored(stage, path, chosen, able, attempt.reasons.get(path), context)
@@ -95,7 +95,7 @@ def report_defaults(
         for path in attempt.ignored_defaults:
             chosen = attempt.backend
             if path not in taken and whole:
-                others = _on_others(stage, chosen, lowering, context)
+                others = _on_other_backends(stage, chosen, lowering, context)
                 able = [other.backend.id for other in others if other.honours(path)]
                 # A model from somewhere else is another model.
                 remedies = None if stage.kind in MODEL_SOURCES else able
@@ -123,7 +123,7 @@ def report_resources(module: Module, lowering: ModuleContext, context: PassConte
                 _report_resource(entry, attempt, context)
 
 
-def _on_others(
+def _on_other_backends(
     stage: Stage, chosen: Backend, lowering: ModuleContext, context: PassContext
 ) -> list[LoweringTrial]:
     """The stage, really lowered on every other backend of its kind that takes its inputs."""

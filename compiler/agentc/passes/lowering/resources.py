@@ -37,7 +37,7 @@ def job_resources(stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]) -
     )
 
 
-def asked_of(
+def requested_resources(
     stage: Stage, draft: JobDraft, drafts: tuple[JobDraft, ...]
 ) -> Mapping[str, ResourceRequest]:
     """What `placement:` says of one of the `drafts`, with its places."""
@@ -72,7 +72,7 @@ def server_resources(role: str, placement: Mapping[str, Json]) -> Resources:
     )
 
 
-def server_asked(
+def requested_server_resources(
     role: str, entry: str, placement: Mapping[str, Json]
 ) -> Mapping[str, ResourceRequest]:
     """What the spec's entry says of a shared server's place."""

@@ -31,7 +31,7 @@ def needless(entry: Resource, lease: LeaseDraft) -> tuple[str, ...]:
     return tuple(role for role in entry.simulators if role not in lease.needs)
 
 
-def wrongly_asked(
+def server_refusals(
     entry: Resource,
     backend: EnvironmentBackend,
     lease: LeaseDraft,
@@ -40,7 +40,7 @@ def wrongly_asked(
 ) -> Iterator[Refusal]:
     """What is missing or cannot be of the servers that an environment's lease needs."""
     if lease.needs and lease.scope != "job":
-        names = [entry.asked_server(role) or role for role in lease.needs]
+        names = [entry.simulator_server(role) or role for role in lease.needs]
         yield Refusal(
             path="scope",
             reason=f"its server calls {' and '.join(names)} for the job that it serves, so each "
@@ -57,7 +57,7 @@ def wrongly_asked(
                 fix=f"write `{role.name}: {{server: NAME, model: NAME}}`",
             )
             continue
-        name = entry.asked_server(role.name)
+        name = entry.simulator_server(role.name)
         server = None if name is None else servers.get(name)
         served = None if server is None else table.backends.get(server.backend)
         if isinstance(served, ServerBackend):
@@ -74,7 +74,7 @@ def _misfits(
             f"{name} ({server.id}) lacks",
             fix="name another server",
         )
-    model = entry.asked_model(role.name)
+    model = entry.simulator_model(role.name)
     if REMOTE in server.capabilities and model is not None:
         yield Refusal(
             path=f"{role.name}.model",

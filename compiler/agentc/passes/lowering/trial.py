@@ -103,7 +103,7 @@ def _attempt(stage: Stage, backend: StageBackend, context: ModuleContext) -> Low
         if draft.view is not view:
             view.absorb(draft.view)
     _refuse_inputs(view, body, backend)
-    given = tuple(view.given())
+    given = tuple(view.set_paths())
     lost = tuple(path for path in given if path not in view.read)
     # A stage that names none takes that of `defaults:`, or the only entry of a section; it is no
     # wish of its own.

@@ -285,9 +285,9 @@ class _Page:
         elif method == "Inspector.targetCrashed":
             raise _PageEndError
         elif method == "Fetch.requestPaused":
-            self._asked_for(event["params"]["requestId"], event["params"]["request"]["url"])
+            self._on_request(event["params"]["requestId"], event["params"]["request"]["url"])
 
-    def _asked_for(self, request: str, url: str) -> None:
+    def _on_request(self, request: str, url: str) -> None:
         answer = self._answer(url)
         if answer is None:
             host = urlsplit(url).hostname or urlsplit(url).scheme

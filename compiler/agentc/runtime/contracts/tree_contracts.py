@@ -70,7 +70,7 @@ def tree_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterat
         if not isinstance(row.get("error"), str):
             yield "error", f"expected what went wrong, found {abbreviated(row.get('error'))}"
         return
-    yield from _given_findings(row)
+    yield from _prefix_findings(row)
     nodes = row.get("nodes")
     if not isinstance(nodes, list) or not nodes:
         yield "nodes", f"expected a list with a root, found {abbreviated(nodes)}"
@@ -80,7 +80,7 @@ def tree_findings(row: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterat
         yield "nodes", message
 
 
-def _given_findings(row: Mapping[str, Any]) -> Iterator[Any]:
+def _prefix_findings(row: Mapping[str, Any]) -> Iterator[Any]:
     """The turns before the root are as many as the origin says, each with its texts."""
     if "origin" not in row:
         if "prefix" in row:

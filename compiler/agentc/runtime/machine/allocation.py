@@ -228,14 +228,14 @@ def _allocation(environ: Mapping[str, str]) -> tuple[float | None, float, str] |
         return None
     start, end = (number(environ.get(f"SLURM_JOB_{word}_TIME")) for word in ("START", "END"))
     if end:
-        return start or _shown_times(job).get("StartTime"), end, "SLURM_JOB_END_TIME"
-    known = _shown_times(job)
+        return start or _reported_times(job).get("StartTime"), end, "SLURM_JOB_END_TIME"
+    known = _reported_times(job)
     if "EndTime" not in known:
         return None
     return known.get("StartTime"), known["EndTime"], f"scontrol show job {job}"
 
 
-def _shown_times(job: str) -> dict[str, float]:
+def _reported_times(job: str) -> dict[str, float]:
     found = {}
     for word in show("job", job).split():
         name, _, value = word.partition("=")

@@ -283,7 +283,7 @@ class StoppedError(Exception):
         self.number = number
 
 
-def says_stopped(message: str) -> bool:
+def is_stopped_message(message: str) -> bool:
     """Whether a message of a job's status is that of a StoppedError."""
     return message == STOPPED or message.startswith(STOPPED + " by SIG")
 

@@ -2,7 +2,7 @@
 one and the same, who requests which with which key, and what needs no server.
 
 A server that uses others reads where they are from a file that AGENTC_LEASES names.
-`own_server.py` starts servers, and `probe.py` checks them against the plan.
+`server_process.py` starts servers, and `probe.py` checks them against the plan.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def planned_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: spec.get(name) for name in names}
 
 
-def own_takers(job: Mapping[str, Any]) -> dict[str, DeviceTaker]:
+def job_device_takers(job: Mapping[str, Any]) -> dict[str, DeviceTaker]:
     """The servers that a job starts, by what tells them apart."""
     return {each.identity: each.taker for each in planned_leases(job) if each.starts_server}
 

@@ -28,9 +28,9 @@ from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import seconds_without_core
 
 if TYPE_CHECKING:
-    from agentc.runtime.servers.own_server import OwnServer
+    from agentc.runtime.servers.server_process import ServerProcess
 if TYPE_CHECKING:
-    from agentc.runtime.servers.own_server import OwnServer
+    from agentc.runtime.servers.server_process import ServerProcess
 
 
 _POLL_S = 0.05
@@ -51,7 +51,7 @@ class NotReadyError(Exception):
     """The server does not answer yet."""
 
 
-def await_ready(lease: OwnServer, started: float, stop: threading.Event) -> None:
+def await_ready(lease: ServerProcess, started: float, stop: threading.Event) -> None:
     """Return when the server is ready and checked. Raises ProbeError; returns early when
     `stop` is set. `started` is on the monotonic clock. What the server waits for a core of a busy
     machine is not counted against it, up to nine times its timeout."""
@@ -62,7 +62,7 @@ def await_ready(lease: OwnServer, started: float, stop: threading.Event) -> None
     while not stop.is_set():
         if time.monotonic() > deadline:
             # Looked up when it matters: it takes a walk through /proc.
-            waited = min(_kept_waiting(lease), _MOST_WAITING * timeout)
+            waited = min(_seconds_waiting(lease), _MOST_WAITING * timeout)
             deadline = started + timeout + waited
         if time.monotonic() > deadline:
             raise ProbeError(
@@ -85,12 +85,12 @@ def await_ready(lease: OwnServer, started: float, stop: threading.Event) -> None
         pause = min(pause * 1.2, 0.5)
 
 
-def _kept_waiting(lease: OwnServer) -> float:
+def _seconds_waiting(lease: ServerProcess) -> float:
     return 0.0 if lease.child is None else seconds_without_core(lease.child.pid)
 
 
 def request(
-    lease: OwnServer,
+    lease: ServerProcess,
     method: str,
     path: str,
     body: Mapping[str, Any] | None,
@@ -133,14 +133,14 @@ def request(
         return status, raw.decode("utf-8", "replace")
 
 
-def _token(lease: OwnServer) -> str:
+def _token(lease: ServerProcess) -> str:
     if not lease.remote:
         return lease.token
     names = list((lease.spec.get("secrets") or {}).values())
     return os.environ.get(names[0], "") if names else ""
 
 
-def _probe(lease: OwnServer, deadline: float) -> None:
+def _probe(lease: ServerProcess, deadline: float) -> None:
     path = lease.spec.get("probe")
     if not path:
         return
@@ -151,7 +151,7 @@ def _probe(lease: OwnServer, deadline: float) -> None:
     lease.release_port()
 
 
-def _check_identity(lease: OwnServer, deadline: float) -> None:
+def _check_identity(lease: ServerProcess, deadline: float) -> None:
     check = lease.spec.get("identity_check", "none")
     if check == "model":
         _check_model(lease, deadline)
@@ -162,12 +162,12 @@ def _check_identity(lease: OwnServer, deadline: float) -> None:
         _check_environment(lease, deadline)
 
 
-def _check_model(lease: OwnServer, deadline: float) -> None:
+def _check_model(lease: ServerProcess, deadline: float) -> None:
     _check_served(lease, deadline)
     _complete_one_token(lease, deadline)
 
 
-def _check_served(lease: OwnServer, deadline: float) -> None:
+def _check_served(lease: ServerProcess, deadline: float) -> None:
     status, answer = request(lease, "GET", _versioned(lease, "/v1/models"), None, 10.0, deadline)
     if status != 200 or not isinstance(answer, dict):
         raise ProbeError(
@@ -192,7 +192,7 @@ def _check_served(lease: OwnServer, deadline: float) -> None:
         )
 
 
-def _embed_a_point(lease: OwnServer, deadline: float) -> None:
+def _embed_a_point(lease: ServerProcess, deadline: float) -> None:
     body = {"model": lease.spec.get("served_name"), "images": [_POINT]}
     status, answer = request(lease, "POST", "/v1/embeddings", body, math.inf, deadline)
     found = answer.get("data") if status == 200 and isinstance(answer, dict) else None
@@ -203,7 +203,7 @@ def _embed_a_point(lease: OwnServer, deadline: float) -> None:
         )
 
 
-def _complete_one_token(lease: OwnServer, deadline: float) -> None:
+def _complete_one_token(lease: ServerProcess, deadline: float) -> None:
     name = lease.spec.get("served_name")
     text = {"model": name, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
     chat = {
@@ -229,7 +229,7 @@ def _complete_one_token(lease: OwnServer, deadline: float) -> None:
     )
 
 
-def _check_environment(lease: OwnServer, deadline: float) -> None:
+def _check_environment(lease: ServerProcess, deadline: float) -> None:
     status, meta = request(lease, "GET", "/meta", None, 10.0, deadline)
     if status != 200 or not isinstance(meta, dict):
         raise ProbeError(
@@ -243,7 +243,7 @@ def _check_environment(lease: OwnServer, deadline: float) -> None:
     _play_nothing(lease, meta, deadline)
 
 
-def _play_nothing(lease: OwnServer, meta: dict[str, Any], deadline: float) -> None:
+def _play_nothing(lease: ServerProcess, meta: dict[str, Any], deadline: float) -> None:
     tasks = [task for split in (meta.get("splits") or {}).values() for task in split]
     created = _expect_ok(lease, "/create", {}, deadline)
     number = created.get("id") if isinstance(created, dict) else created
@@ -252,7 +252,7 @@ def _play_nothing(lease: OwnServer, meta: dict[str, Any], deadline: float) -> No
     _expect_ok(lease, "/close", {"id": number}, deadline)
 
 
-def _expect_ok(lease: OwnServer, path: str, body: Mapping[str, Any], deadline: float) -> Any:
+def _expect_ok(lease: ServerProcess, path: str, body: Mapping[str, Any], deadline: float) -> Any:
     status, answer = request(lease, "POST", path, body, 60.0, deadline)
     failed = isinstance(answer, dict) and answer.get("error")
     if status != 200 or failed:
@@ -262,7 +262,7 @@ def _expect_ok(lease: OwnServer, path: str, body: Mapping[str, Any], deadline: f
     return answer
 
 
-def _versioned(lease: OwnServer, path: str) -> str:
+def _versioned(lease: ServerProcess, path: str) -> str:
     """Remote endpoints are often given with /v1 at their end."""
     if (lease.url or "").rstrip("/").endswith("/v1"):
         return path[len("/v1") :]
@@ -278,7 +278,7 @@ _REFUSALS = 3
 class HealthWatch:
     """A thread for one server, from when it is ready until it ends. `fault` says what is wrong."""
 
-    def __init__(self, lease: OwnServer, silence_s: float) -> None:
+    def __init__(self, lease: ServerProcess, silence_s: float) -> None:
         """`silence_s` is how long it may give no answer, what it waits for a core aside."""
         self.fault: str | None = None
         self._lease = lease

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.servers.own_server import LeaseError, OwnServer
 from agentc.runtime.servers.server_log import describe_log
+from agentc.runtime.servers.server_process import LeaseError, ServerProcess
 
 GRACE_S = 10.0
 """How long a server may take to stop after SIGTERM."""
@@ -20,7 +20,7 @@ _OF_A_COPY = ("ready_s", "cpu_s", "max_rss_mb")
 
 
 def start_all(
-    leases: Sequence[OwnServer],
+    leases: Sequence[ServerProcess],
     supervisor: Supervisor,
     over: Callable[[], bool] = lambda: False,
 ) -> bool:
@@ -38,10 +38,10 @@ def start_all(
 
 
 def _start_wave(
-    leases: Sequence[OwnServer],
+    leases: Sequence[ServerProcess],
     supervisor: Supervisor,
     over: Callable[[], bool],
-    before: Sequence[OwnServer],
+    before: Sequence[ServerProcess],
 ) -> bool:
     """Those that need nothing that is not ready. `before` were, and must not die meanwhile."""
     for lease in leases:
@@ -94,7 +94,7 @@ def end_all(leases: Sequence[Any], supervisor: Supervisor) -> None:
     supervisor.end([lease.child for lease in leases if lease.child is not None], GRACE_S)
 
 
-def dead(leases: Sequence[OwnServer]) -> OwnServer | None:
+def dead(leases: Sequence[ServerProcess]) -> ServerProcess | None:
     """The first server that has ended or does not serve any more, or None."""
     for lease in leases:
         if lease.child is not None and (lease.child.status is not None or lease.fault):
@@ -102,7 +102,7 @@ def dead(leases: Sequence[OwnServer]) -> OwnServer | None:
     return None
 
 
-def death_message(lease: OwnServer) -> str:
+def death_message(lease: ServerProcess) -> str:
     """What to tell people about a server that ended by itself, or serves no more."""
     status = lease.child.status if lease.child is not None else None
     how = f"exited with {status}"
@@ -115,14 +115,14 @@ def death_message(lease: OwnServer) -> str:
     return f"the {lease.role} server ({lease.spec['backend']}) {how}{_tail(lease)}"
 
 
-def _tail(lease: OwnServer) -> str:
+def _tail(lease: ServerProcess) -> str:
     return "" if lease.remote else describe_log(lease.log, lease.spec, lease.log_begins)
 
 
 class _Check:
     """Probes one lease in a thread, so that the loop can watch for deaths meanwhile."""
 
-    def __init__(self, lease: OwnServer) -> None:
+    def __init__(self, lease: ServerProcess) -> None:
         self.lease = lease
         self.done = False
         self.error: str | None = None
@@ -158,7 +158,7 @@ class ServerCopies:
 
     remote = False
 
-    def __init__(self, copies: Sequence[OwnServer]) -> None:
+    def __init__(self, copies: Sequence[ServerProcess]) -> None:
         self.role = copies[0].role
         self.spec = copies[0].spec
         self.copies = list(copies)

@@ -1,8 +1,9 @@
 """One server over several nodes of a SLURM job: its first rank here, the others as one step.
 
-`own_server.py` starts `lead` in place of the server's program. It starts a `follow` on each other
-node with `srun`, and the first rank once all of them have called; each follower runs its rank for
-as long as its connection to the leader lasts. So whatever kills either side ends the whole server.
+`server_process.py` starts `lead` in place of the server's program. It starts a `follow` on each
+other node with `srun`, and the first rank once all of them have called; each follower runs its rank
+for as long as its connection to the leader lasts. So whatever kills either side ends the whole
+server.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Leader:
         deadline = time.monotonic() + JOIN_S
         try:
             while True:
-                self._look()
+                self._poll()
                 if self._status is not None:
                     return self._status
                 if self._first is None and time.monotonic() > deadline:
@@ -88,7 +89,7 @@ class Leader:
             self._end()
             # Last, so that it is among the lines that people are shown.
             if self._cause:
-                _say(self._cause)
+                _print(self._cause)
 
     def _start_step(self) -> None:
         hosts = slurm_nodes.hosts(os.environ)[1:]
@@ -96,9 +97,9 @@ class Leader:
         words = slurm_nodes.launcher_on_each_node(again, len(hosts), os.environ, hosts)
         port = self._listener.getsockname()[1]
         self._step = _start(words, slurm_nodes.launcher_variables(os.environ, port))
-        _say(f"this is rank 0 of {self.nodes}; on {','.join(hosts)}: {shlex.join(words)}")
+        _print(f"this is rank 0 of {self.nodes}; on {','.join(hosts)}: {shlex.join(words)}")
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Notice that a process has ended: the status is then the server's."""
         if self._status is not None:
             return
@@ -315,7 +316,7 @@ def _how(status: int) -> str:
     return "was killed by signal %d" % -status if status < 0 else f"exited with {status}"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print("agentc: " + text, flush=True)
 
 
@@ -330,7 +331,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return Leader(options.file).run()
         return Follower(options.file).run()
     except (slurm_nodes.RendezvousError, OSError) as error:
-        _say(str(error))
+        _print(str(error))
         return 1
 
 

@@ -1,6 +1,6 @@
 """A job's use of shared servers: found or started, waited for, watched, given back.
 
-`SharedServer` is among the leases of a wrapper what `OwnServer` is for a server of the job, but
+`SharedServer` is among the leases of a wrapper what `ServerProcess` is for a server of the job, but
 its process is a host's (`shared_server_host.py`), perhaps on another node.
 """
 
@@ -19,8 +19,8 @@ from agentc.program.job import read_json, recorded_account
 from agentc.runtime.machine.supervise import Child, Supervisor
 from agentc.runtime.servers import shared_server_launch
 from agentc.runtime.servers.job_leases import planned_facts
-from agentc.runtime.servers.own_server import LeaseError
 from agentc.runtime.servers.server_log import describe_log
+from agentc.runtime.servers.server_process import LeaseError
 from agentc.runtime.servers.shared_server_files import (
     LOST_S,
     CopyFolder,

@@ -23,7 +23,7 @@ from agentc.runtime.machine.hardware import DevicesError, MachineProbe
 from agentc.runtime.machine.output_filters import Redactor
 from agentc.runtime.machine.process import StoppedError
 from agentc.runtime.machine.supervise import Supervisor
-from agentc.runtime.servers import own_server, server_group
+from agentc.runtime.servers import server_group, server_process
 from agentc.runtime.servers.shared_server_files import (
     CopyFolder,
     ServerFolder,
@@ -90,23 +90,23 @@ class Host:
             threading.Thread(target=self._keep_beating, daemon=True).start()
             redactor = Redactor([token, *secrets.values()])
             mark = process.mark(self.name, str(self.layout.root))
-            self._tell("starting")
+            self._record_state("starting")
             shown = self._lease_devices(mark, redactor)
             if self._reason is not None:
-                self._tell("ended", self._reason)
+                self._record_state("ended", self._reason)
                 return 0
             with Supervisor(mark, redactor) as supervisor:
                 return self._serve(supervisor, token, secrets, shown)
         except StoppedError as error:
-            self._tell("ended", f"it was asked to stop ({error}){_in_slurm()}")
+            self._record_state("ended", f"it was asked to stop ({error}){_in_slurm()}")
             return 128 + error.number
         except (
             job_software.SoftwareError,
-            own_server.LeaseError,
+            server_process.LeaseError,
             DevicesError,
             OSError,
         ) as error:
-            self._tell("failed", str(error))
+            self._record_state("failed", str(error))
             return 1
         finally:
             if self._devices is not None:
@@ -126,7 +126,7 @@ class Host:
                 supervisor.wait(lambda: self._over() or until(), every=0.2)
 
         self._devices = UnitDevices(self._asked, os.environ, str(self.server["id"]))
-        self._devices.acquire(wait, lambda text: self._tell("starting", "waiting " + text))
+        self._devices.acquire(wait, lambda text: self._record_state("starting", "waiting " + text))
         return self._devices.whole()
 
     def _serve(
@@ -136,10 +136,10 @@ class Host:
         secrets: Mapping[str, str],
         shown: Mapping[str, str],
     ) -> int:
-        servers: list[own_server.OwnServer] = []
+        servers: list[server_process.ServerProcess] = []
         for number in range(RESTARTS + 1):
             self.generation = uuid.uuid4().hex
-            self._tell("starting")
+            self._record_state("starting")
             server = self._server(supervisor, token, secrets, shown)
             servers[:] = [server]
             # What cannot start now would not start the next time either: LeaseError.
@@ -149,16 +149,16 @@ class Host:
             if self._reason is not None:
                 self.copy.clear()
                 server_group.end_all([server], supervisor)
-                self._tell("ended", self._reason)
+                self._record_state("ended", self._reason)
                 return 0
             message = server_group.death_message(server)
             self.copy.clear()
             server_group.end_all([server], supervisor)  # what it has left, its cores too
             if number == RESTARTS:
                 break
-            self._tell("restarting", message)
+            self._record_state("restarting", message)
             supervisor.wait(self._over, timeout=_PAUSES_S[number])
-        self._tell("failed", f"{message}\nit had been started {RESTARTS + 1} times")
+        self._record_state("failed", f"{message}\nit had been started {RESTARTS + 1} times")
         return 1
 
     def _server(
@@ -167,13 +167,13 @@ class Host:
         token: str,
         secrets: Mapping[str, str],
         shown: Mapping[str, str],
-    ) -> own_server.OwnServer:
+    ) -> server_process.ServerProcess:
         """The server's program in its software stack, ready to be started."""
         spec = dict(self.server["lease"])
         lock, text = self.plan.lock(spec["software"])
         with supervisor.interruptible():
             built, record = job_software.ensure_software(
-                self.layout, lock, text, lambda line: self._tell("starting", line)
+                self.layout, lock, text, lambda line: self._record_state("starting", line)
             )
         module = module_of(spec["program"])
         code = job_software.code_directory(self.layout, [module], self.plan.code())
@@ -190,7 +190,7 @@ class Host:
             # Environment servers take it as an option; of two equal ones the last holds.
             spec["program"] = [*spec["program"], "--host", "{host}"]
         model = self.server.get("model")
-        server = own_server.OwnServer(
+        server = server_process.ServerProcess(
             spec,
             python=job_software.python_command(built, record, self.layout.root, code),
             variables={**variables, **shown},
@@ -203,7 +203,7 @@ class Host:
         server.software = {"lock": record["lock"], "python": record["python"]}
         return server
 
-    def _publish(self, server: own_server.OwnServer, token: str) -> None:
+    def _publish(self, server: server_process.ServerProcess, token: str) -> None:
         """Tell users where it listens."""
         told = server.manifest()
         self.copy.write_endpoint(
@@ -220,7 +220,7 @@ class Host:
                 "hardware": MachineProbe().describe(),
             }
         )
-        self._tell("ready")
+        self._record_state("ready")
 
     def _over(self) -> bool:
         """Whether this copy should end now; asked of the disk once a second."""
@@ -251,7 +251,7 @@ class Host:
             return True
         return not all(map(self.layout.is_published, objects))
 
-    def _tell(self, state: str, message: str = "") -> None:
+    def _record_state(self, state: str, message: str = "") -> None:
         said: dict[str, Any] = {
             "state": state,
             "generation": self.generation,
@@ -321,7 +321,7 @@ def node_address() -> str:
     for address in found:
         if not address.startswith("127."):
             return address
-    raise own_server.LeaseError(
+    raise server_process.LeaseError(
         f"other nodes cannot reach this one: its name ({os.uname().nodename}) means a loopback "
         f"address; export {ADDRESS_VARIABLE}=... "
         "with the address to listen on"

@@ -103,7 +103,7 @@ def driver_fault(
     if match is None or _numbers(match) >= oldest or _has_compatibility(environ):
         return None
     return (
-        f"CUDA {cuda} needs the NVIDIA driver {_shown(oldest)} or newer, and this machine "
+        f"CUDA {cuda} needs the NVIDIA driver {_version_text(oldest)} or newer, and this machine "
         f"({os.uname().nodename}) has {driver}: torch would "
         f"see no GPU; {_DRIVER_FIX}"
     )
@@ -114,7 +114,7 @@ def _numbers(match: re.Match[str]) -> tuple[int, int, int]:
     return first, second, third
 
 
-def _shown(version: tuple[int, int, int]) -> str:
+def _version_text(version: tuple[int, int, int]) -> str:
     parts: list[str] = [str(version[0])]
     parts += [f"{int(part):02}" for part in version[1:] if any(version[1:])]
     return ".".join(parts)

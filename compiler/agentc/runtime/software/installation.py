@@ -103,7 +103,7 @@ def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> 
         if directory.exists() or directory.is_symlink():
             report("removing a half-built stack")
             shutil.rmtree(str(directory))
-        with _no_one_left_behind(_mark(directory)):
+        with _end_forked_children(_mark(directory)):
             if interpreter is None:
                 facts = _provide_container(directory, lock, report)
             else:
@@ -263,7 +263,7 @@ def _mark(directory: Path) -> str:
 
 
 @contextmanager
-def _no_one_left_behind(mark: str) -> Iterator[None]:
+def _end_forked_children(mark: str) -> Iterator[None]:
     """End what pip and compilers have forked when this process is killed, or gives up. The
     watchdog keeps the lock until then, so that the next builder is alone in the folder."""
     watchdog = Watchdog(mark)

@@ -82,7 +82,7 @@ def choose_installer(python: str, lock: LockText) -> Installer:
     version = _version_of(program)
     if version < _OLDEST_UV:
         raise SoftwareError(
-            f"{program} is not a uv of version {_shown(_OLDEST_UV)} or newer\nhelp: "
+            f"{program} is not a uv of version {_version_text(_OLDEST_UV)} or newer\nhelp: "
             f"{sys.executable} -m pip install --upgrade uv"
         )
     environ = variables_for_builds({})
@@ -135,7 +135,7 @@ def _version_of(program: str) -> tuple[int, ...]:
     return tuple(map(int, numbers)) if done.stdout.startswith(b"uv ") else ()
 
 
-def _shown(version: tuple[int, ...]) -> str:
+def _version_text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 

@@ -184,7 +184,7 @@ class ObjectLock:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._flock = True
             except BlockingIOError:
-                return self._look()[0]
+                return self._read_holder()[0]
             except OSError as error:
                 if error.errno not in NO_FLOCK:
                     raise
@@ -195,7 +195,7 @@ class ObjectLock:
             if clock is None:
                 self._held = True
                 return None
-            found, moved = self._look()
+            found, moved = self._read_holder()
             if moved is None:
                 continue  # let go this moment
             if not self._is_over(found, moved, clock):
@@ -274,7 +274,7 @@ class ObjectLock:
         text = os.read(descriptor, 65536).decode("utf-8", "replace")
         return bool(decode(text).get("nonce") == self.record["nonce"])
 
-    def _look(self) -> tuple[dict[str, Any], float | None]:
+    def _read_holder(self) -> tuple[dict[str, Any], float | None]:
         """The holder's record and the time of its last beat; (…, None) when there is none."""
         try:
             with self._owner.open(encoding="utf-8", errors="replace") as file:
@@ -316,7 +316,7 @@ class ObjectLock:
                     breaker.unlink()
             return False
         try:
-            now, _ = self._look()
+            now, _ = self._read_holder()
             if now.get("nonce") == found.get("nonce"):
                 with suppress(FileNotFoundError):
                     self._owner.unlink()
@@ -421,7 +421,7 @@ def claim_all(
     layout: StoreLayout,
     wanted: Mapping[str, Sequence[str]],
     published: Callable[[], bool],
-    say: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> list[ObjectLock] | None:
     """Hold the claims on the objects `wanted`, each with the objects that making it reads. None
     when others published all of them meanwhile. Raises StoppedError, LostClaimError and OSError.
@@ -433,10 +433,10 @@ def claim_all(
             # other for ever.
             for name in sorted(wanted):
                 claim = ObjectLock(layout, name, wanted[name])
-                _wait(claim, Heartbeat(held), say)
+                _wait(claim, Heartbeat(held), report)
                 held.append(claim)
             for claim in held:
-                _look_elsewhere(layout, claim, Heartbeat(held))
+                _await_published(layout, claim, Heartbeat(held))
             if not published():
                 return held
     except BaseException:
@@ -446,7 +446,7 @@ def claim_all(
     return None
 
 
-def _wait(claim: ObjectLock, keeper: Heartbeat, say: Callable[[str], None]) -> None:
+def _wait(claim: ObjectLock, keeper: Heartbeat, report: Callable[[str], None]) -> None:
     pause, reported = _SHORTEST_S, False
     due = time.monotonic() + keeper.every
     try:
@@ -456,7 +456,7 @@ def _wait(claim: ObjectLock, keeper: Heartbeat, say: Callable[[str], None]) -> N
                 return
             if not reported:
                 by = f" ({describe_holder(record)})" if record else ""
-                say(f"another run works on {claim.name}{by}; waiting")
+                report(f"another run works on {claim.name}{by}; waiting")
                 reported = True
             time.sleep(pause)
             if not record or not same_kernel(record):
@@ -470,7 +470,7 @@ def _wait(claim: ObjectLock, keeper: Heartbeat, say: Callable[[str], None]) -> N
         raise
 
 
-def _look_elsewhere(layout: StoreLayout, claim: ObjectLock, keeper: Heartbeat) -> None:
+def _await_published(layout: StoreLayout, claim: ObjectLock, keeper: Heartbeat) -> None:
     """Wait for an object that another node says it has published and that does not show here."""
     delay = visibility_timeout(layout)
     if delay <= 0 or layout.is_published(claim.name):

@@ -194,9 +194,9 @@ class RunFollower:
         document: Mapping[str, Any],
         names: Names,
         sink: TrackerSink,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
-        self._layout, self._names, self._sink, self._say = layout, names, sink, say
+        self._layout, self._names, self._sink, self._say = layout, names, sink, report
         # Equal work stands in a plan several times, and is made once.
         jobs = {f"{job['kind']}/{job['key']}": job for job in reversed(document["jobs"])}
         self._open: dict[str, Job] = dict(reversed(list(jobs.items())))
@@ -234,7 +234,7 @@ class RunFollower:
                 )
         if name in self._of_results:
             self._of_results.discard(name)
-            self._tell(name, job)
+            self._send_verdicts(name, job)
 
     def _read(self, name: str, job: Job, folder: Path, files: Any) -> None:
         curve = self._curves.get(name)
@@ -252,7 +252,7 @@ class RunFollower:
                 if point is not None:
                     self._log(curve.run, point.step, curve.new(point))
 
-    def _tell(self, name: str, job: Job) -> None:
+    def _send_verdicts(self, name: str, job: Job) -> None:
         """Evaluations are counted by their rounds: those of one stage are a curve, too."""
         value = _json(self._layout.data(name) / FILES[job["produces"]])
         if value is None or self._results is None:
@@ -267,7 +267,7 @@ class RunFollower:
         else:
             numbers = verdict_numbers(value)
             words = verdict_words(value)
-            self._sink.tell(self._results, series, verdict_text(value), words)
+            self._sink.send_text(self._results, series, verdict_text(value), words)
         step = int(job.get("round") or 0)
         self._log(self._results, step, _missing(self._held, Point(step, numbers)))
 

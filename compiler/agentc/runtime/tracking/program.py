@@ -33,7 +33,7 @@ _SHARE = 9
 
 def main(make_sink: MakeSink) -> int:
     """Serve one request; the exit status. What the tracker's library raises ends the process."""
-    lines, say = _own_output()
+    lines, report = _claim_stdout()
     request = json.loads(sys.stdin.readline())
     over = threading.Event()
     # Read beside the work, so that the end is seen while a look is waited for.
@@ -42,11 +42,11 @@ def main(make_sink: MakeSink) -> int:
     places: list[str] = []
     sink = make_sink(request["settings"], Path(request["folder"]), places.append)
     names = Names(document, request["label"], request["project"])
-    follower = RunFollower(StoreLayout(request["store"]), document, names, sink, say)
+    follower = RunFollower(StoreLayout(request["store"]), document, names, sink, report)
     where = "; ".join(places)
     # Of a run that is over it is said once, at the end.
     if not over.wait(_AT_ONCE_S):
-        say(where)
+        report(where)
     while True:
         last = over.is_set()
         began = time.monotonic()
@@ -56,21 +56,21 @@ def main(make_sink: MakeSink) -> int:
             break
         over.wait(max(float(request["every"]), _SHARE * (time.monotonic() - began)))
     sink.close()
-    say(f"{follower.points} values written; {where}")
+    report(f"{follower.points} values written; {where}")
     lines.close()
     return 0
 
 
-def _own_output() -> Any:
+def _claim_stdout() -> Any:
     """What people are told, on the standard output; what libraries print goes to the errors."""
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         lines.write(text.replace("\n", " ") + "\n")
         lines.flush()
 
-    return lines, say
+    return lines, report
 
 
 def _await_end(over: threading.Event) -> None:

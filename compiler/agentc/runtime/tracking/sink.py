@@ -44,7 +44,7 @@ class TrackerSink(Protocol):
     def log(self, run: TrackedRun, step: int, numbers: Mapping[str, float]) -> None:
         """Points at one step; values may be NaN or infinite. No point comes twice."""
 
-    def tell(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
+    def send_text(self, run: TrackedRun, title: str, text: str, words: Mapping[str, str]) -> None:
         """A text in Markdown, and the same in single words by name (of verdicts on claims). It
         replaces an earlier one of that title, where the tracker can replace."""
 

@@ -45,7 +45,7 @@ class GgufSource:
     digest: str | None
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """Its name in messages."""
         return self.path or f"{self.file} of {self.repo or self.package}"
 
@@ -88,11 +88,11 @@ def import_model(job: Job) -> None:
         raise CheckpointError(f"{path} has changed since the run was planned; run it again")
     digest = sha256_of(path)
     if source.sha256 is not None and digest != source.sha256:
-        raise CheckpointError(f"{source.shown} has the SHA-256 {digest}, not {source.sha256}")
+        raise CheckpointError(f"{source.label} has the SHA-256 {digest}, not {source.sha256}")
     try:
         _convert(path, job, dtype, chat_format)
     except GgufError as error:
-        raise CheckpointError(f"{source.shown} {error}") from None
+        raise CheckpointError(f"{source.label} {error}") from None
     job.facts(gguf_sha256=digest, source=source.facts)
     if source.package is not None:
         path.unlink()

@@ -45,7 +45,7 @@ class LeaseError(Exception):
     lines."""
 
 
-class OwnServer:
+class ServerProcess:
     """One server. `endpoint` is what the job program is told about it."""
 
     def __init__(
