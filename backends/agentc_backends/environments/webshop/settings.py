@@ -42,7 +42,7 @@ _OWN_LINE = re.compile(r"own (train|dev|test) \(([0-9]+)\)")
 def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> dict[str, str]:
     """A line for each split: `own train (5502)` or numbers, `0-13,20`. Raises SplitError."""
     check_names(written)
-    written = {name: _given(value) for name, value in written.items()}
+    written = {name: _without_nulls(value) for name, value in written.items()}
     found = {name: _read(name, value, shop, read_file) for name, value in written.items()}
     for name, value in written.items():
         others = excluded_splits(name, value, found)
@@ -58,7 +58,7 @@ def read_splits(written: Mapping[str, Any], shop: Shop, read_file: ReadFile) -> 
     return {name: _line(value, found[name]) for name, value in written.items()}
 
 
-def _given(value: Any) -> Any:
+def _without_nulls(value: Any) -> Any:
     """Without keys that are null, as expressions write what a choice has no use for."""
     if not isinstance(value, Mapping):
         return value
