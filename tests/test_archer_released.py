@@ -31,7 +31,7 @@ SPECS = {
 """The stage that each is."""
 UNREAD = {"filtered_bc": ("critic.", "discount"), "chai": ("actor.", "warmup")}
 """How settings begin that a method has not: filtered BC no critic, CHAI no policy that learns."""
-OF_ANY_STAGE = {"backend", "encoder", "environment", "model"}
+OF_ANY_STAGE = {"algorithm", "encoder", "environment", "model"}
 """What a stage names besides the fields of its kind."""
 IN_JOB = {
     **{f"critic.{name}": f"learner.critic.{name}" for name in ("updates", "batch", "lr")},

@@ -344,7 +344,7 @@ def _stages(values: Values, method: str, task: ReleasedTask) -> Iterator[str]:
         [
             "  run:",
             "kind: online_rl",
-            f"backend: {method}  # agent_type",
+            f"algorithm: {method}  # agent_type",
             f"model: {policy}",
             *(line.format_map(values) for line in lines),
         ]
