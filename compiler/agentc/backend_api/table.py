@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
 from itertools import takewhile
@@ -22,6 +22,9 @@ from agentc.backend_api.declare import (
     ServerBackend,
     StageBackend,
 )
+from agentc.ir.module import ALGORITHM
+from agentc.kinds.field import Field, Json
+from agentc.kinds.kind import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,14 @@ class BackendTable:
     def algorithms(self, kind: str) -> tuple[str, ...]:
         """Those that backends of a stage kind implement, sorted."""
         return tuple(sorted({a for each in self.stage_backends(kind) for a in each.algorithms}))
+
+    def fields_of(self, kind: Kind) -> tuple[Field, ...]:
+        """The settings of a kind; `algorithm` is one of those that are implemented."""
+        words: list[Json] = [*self.algorithms(kind.name)] if kind.has(ALGORITHM) else []
+        return tuple(
+            replace(each, schema={"enum": words}) if each.name == ALGORITHM else each
+            for each in kind.fields
+        )
 
     def environments(self) -> tuple[EnvironmentBackend, ...]:
         """Those that serve tasks, by id."""

@@ -8,7 +8,6 @@ give are left to `agentc check`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agentc.backend_api import (
     BackendTable,
@@ -228,14 +227,13 @@ def _stage(kind: Kind, table: BackendTable) -> Schema:
 
 def _algorithm(kind: Kind, table: BackendTable) -> dict[str, Schema]:
     """The setting `algorithm` with what installed backends implement."""
-    declared = next((field for field in kind.fields if field.name == ALGORITHM), None)
+    declared = next((each for each in table.fields_of(kind) if each.name == ALGORITHM), None)
     if declared is None:
         return {}
-    choice = replace(declared, schema={"enum": [*table.algorithms(kind.name), None]})
-    published = field_schema(choice)
+    published = field_schema(declared)
     shapes = published["anyOf"]
     assert isinstance(shapes, list)
-    return {ALGORITHM: {**published, "anyOf": [*shapes, EXPRESSION]}}
+    return {ALGORITHM: {**published, "anyOf": [*shapes, EXPRESSION, {"type": "null"}]}}
 
 
 def _options_of(backend: StageBackend) -> Schema:

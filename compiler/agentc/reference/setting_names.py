@@ -51,7 +51,7 @@ def setting_tables(table: BackendTable) -> list[tuple[str, Sequence[Field]]]:
         (each.id, each.options if isinstance(each, StageBackend) else entry_fields(each))
         for each in table
     ]
-    return [*((kind.name, kind.fields) for kind in KINDS), *own, *SECTION_FIELDS.items()]
+    return [*((kind.name, table.fields_of(kind)) for kind in KINDS), *own, *SECTION_FIELDS.items()]
 
 
 def backends_called(name: str, table: BackendTable) -> Iterator[Topic]:

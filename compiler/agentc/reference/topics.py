@@ -178,10 +178,10 @@ def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[
     ids = [backend.id for backend in table.stage_backends(kind.name)]
     marked = [f"{name} (default)" if name == kind.default_backend else name for name in ids]
     yield from wrapped(f"backends: {', '.join(marked)}", width, "  ", "    ")
-    if kind.fields:
+    if table.fields_of(kind):
         yield ""
         yield "settings"
-        ordered = sorted(kind.fields, key=lambda field: not field.required)
+        ordered = sorted(table.fields_of(kind), key=lambda field: not field.required)
         rows = [(field.name, *in_short(field)) for field in ordered]
         yield from aligned(rows, indent="  ")
         yield f"  `agentc explain {kind.name}.{ordered[0].name}` says more of one"
