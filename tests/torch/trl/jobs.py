@@ -18,6 +18,7 @@ from tests.torch.trl.programs import PROGRAM
 
 from agentc.backend_api import StageBackend, StageView
 from agentc.kinds import kind_named
+from agentc.kinds.training import EmptyInput
 from agentc.program.job import Job
 from agentc_backends.data.models.backend import SCRATCH
 from agentc_backends.trainers.trl.backend import CRITIC, DPO, SFT
@@ -170,6 +171,7 @@ def run_here(job_file: Path) -> Job:
     import importlib
 
     job = Job(job_file)
+    job.config.read_as(EmptyInput)  # as the program around `train` does
     importlib.import_module(PROGRAM + job.spec["kind"]).train(job)
     return job
 

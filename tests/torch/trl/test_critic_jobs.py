@@ -98,6 +98,7 @@ def test_the_loss_falls_and_the_artifact_says_what_it_is(trained: Trained, model
         "objective": "bradley_terry",
         "template": "In light that the final answer is: {privileged}.",
         "reference": "/".join(model.parts[-3:-1]),
+        "template_at": "first_message",
         "reference_sees": "privileged",
         "beta": 0.1,
     }
