@@ -65,7 +65,7 @@ class _Words(argcomplete.completers.BaseCompleter):
 
 
 _SPECS = ("yaml", "yml")
-_FILES = frozenset({"CONFIG", "DIR", "FILE", "NAME|DIR", "PLACE"})
+_FILES = frozenset({"CONFIG", "DIR", "FILE", "FOLDER", "NAME|DIR", "PLACE"})
 """Metavars of arguments that take any file or folder."""
 
 

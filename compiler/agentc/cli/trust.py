@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_DONE, EXIT_NOT_FOUND, EXIT_USAGE
 
 HELP = "trust a folder once, so that specs in it may bring their own code"
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list the folders that you trust")
     what.add_argument("--revoke", action="store_true", help="trust the folder no longer")
-    parser.add_argument("--json", action="store_true", help="with --list: one JSON value a line")
+    add_format_argument(parser, "of --list; json: an object a line")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -42,7 +43,9 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     try:
         if arguments.list:
-            return _list(as_json=arguments.json)
+            return _list(as_json=arguments.format == "json")
+        if arguments.format == "json":
+            arguments.parser.error("only --list prints JSON")
         folder = arguments.folder or Path()
         return _revoke(folder) if arguments.revoke else _trust(folder)
     except TrustError as error:
