@@ -37,7 +37,7 @@ from benchmarks.webshop_upstream.engine import (
 from benchmarks.webshop_upstream.walks import KINDS, walk
 
 _PRICE = re.compile(r"(?:, and price lower than [\d.]+ dollars)?$")
-_MOST_SHOWN = 5
+_MAX_PRINTED = 5
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Tally:
 
     def differs(self, what: str, place: str, theirs: object, ours: object) -> None:
         self.differences[what] += 1
-        if self.differences[what] <= _MOST_SHOWN:
+        if self.differences[what] <= _MAX_PRINTED:
             self.shown.append(f"{what}, {place}\n  released: {theirs!r}\n  ours:     {ours!r}")
 
 

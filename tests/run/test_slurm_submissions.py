@@ -17,7 +17,7 @@ from agentc.plan.work import find_work, read_plan
 from agentc.run import drive, leftovers, slurm_endings, slurm_queue
 from agentc.run.observe import Observer, ServerWatch
 from agentc.run.slurm_queue import QueueState
-from agentc.run.slurm_watch import LOOK_S
+from agentc.run.slurm_watch import POLL_S
 from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import submission
@@ -186,10 +186,10 @@ def test_job_of_an_array_that_somebody_cancelled(plan: TinyPlan) -> None:
     }  # fmt: skip
     scene.log.write_text(first)
     scene.queue = {"9_1": "RUNNING", "9_2": "RUNNING"}
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     scene.queue["9_2"] = "CANCELLED"
-    assert scene.after(LOOK_S) == ("wait", [])
-    verdict, said = scene.after(2 * LOOK_S)
+    assert scene.after(POLL_S) == ("wait", [])
+    verdict, said = scene.after(2 * POLL_S)
     assert verdict == "failed"
     assert said[0].startswith("SLURM ended job 9_2 (second): CANCELLED; somebody cancelled it")
     (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)

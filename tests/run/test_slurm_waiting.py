@@ -22,7 +22,7 @@ from agentc.run.active_runs import attended
 from agentc.run.observe import Observer
 from agentc.run.slurm_records import WaitingRecord
 from agentc.run.slurm_waiting import numbers_text, why_never
-from agentc.run.slurm_watch import LOOK_S
+from agentc.run.slurm_watch import POLL_S
 from agentc.run.text_view import details, sentence
 from agentc.runtime.store.layout import StoreLayout
 from agentc.store.paths import RunFolder
@@ -70,7 +70,7 @@ def test_a_job_that_can_never_start_is_said_once_with_its_setting(plan: TinyPlan
 
     scene = Scene(plan, explain=explain)
     verdict, said = scene.after(
-        LOOK_S, _7="PENDING PartitionTimeLimit", _8="PENDING PartitionTimeLimit"
+        POLL_S, _7="PENDING PartitionTimeLimit", _8="PENDING PartitionTimeLimit"
     )
     assert verdict == "wait"
     assert said == [
@@ -78,13 +78,13 @@ def test_a_job_that_can_never_start_is_said_once_with_its_setting(plan: TinyPlan
         "(default-resources: runtime), and the partition `tiny` ends jobs after 3"
     ]
     assert asked == [plan.object("first")], "once for each reason"
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     assert scene.after(3600) == ("wait", []), "nor among those that only have to wait"
 
 
 def test_reason_that_preflight_knows_nothing_of(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    _, said = scene.after(LOOK_S, _7="PENDING PartitionDown")
+    _, said = scene.after(POLL_S, _7="PENDING PartitionDown")
     assert said == [
         "SLURM does not start job 7 (first): PartitionDown; its partition takes no jobs now; name "
         "another one (`slurm_partition` in the profile), or ask those who run the cluster"
@@ -93,7 +93,7 @@ def test_reason_that_preflight_knows_nothing_of(plan: TinyPlan) -> None:
 
 def test_jobs_that_wait_are_mentioned_after_a_minute_and_then_seldom(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    assert scene.after(LOOK_S, _7="PENDING Resources", _8="PENDING Priority") == ("wait", [])
+    assert scene.after(POLL_S, _7="PENDING Resources", _8="PENDING Priority") == ("wait", [])
     assert scene.after(50) == ("wait", [])
     assert scene.after(20)[1] == [
         "2 jobs in SLURM's queue for up to 70 s: job 7 (Resources), job 8 (Priority)"
@@ -107,7 +107,7 @@ def test_jobs_that_wait_are_mentioned_after_a_minute_and_then_seldom(plan: TinyP
 def test_drained_nodes_and_limits_come_with_what_they_mean(plan: TinyPlan) -> None:
     scene = Scene(plan)
     drained = "PENDING ReqNodeNotAvail, UnavailableNodes:n2"
-    scene.after(LOOK_S, _7=drained, _8="PENDING QOSMaxJobsPerUserLimit")
+    scene.after(POLL_S, _7=drained, _8="PENDING QOSMaxJobsPerUserLimit")
     (line,) = scene.after(70)[1]
     assert "`sinfo -R` shows why" in line
     assert "a limit of the account or qos, until other jobs end" in line
@@ -115,7 +115,7 @@ def test_drained_nodes_and_limits_come_with_what_they_mean(plan: TinyPlan) -> No
 
 def test_nodes_that_are_down_come_with_what_shows_why(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    scene.after(LOOK_S, _7="PENDING Nodes required for job are DOWN, DRAINED or reserved")
+    scene.after(POLL_S, _7="PENDING Nodes required for job are DOWN, DRAINED or reserved")
     assert "`sinfo -R` shows why" in scene.after(70)[1][0]
 
 
@@ -124,10 +124,10 @@ def test_suspended_job_is_said_once_and_again_when_it_is_once_more(plan: TinyPla
     said = [
         "SLURM has suspended job 7 (first): `scontrol resume 7` resumes it, `scancel 7` ends it"
     ]
-    assert scene.after(LOOK_S, _7="SUSPENDED")[1] == said
-    assert scene.after(LOOK_S)[1] == []
-    scene.after(LOOK_S, _7="RUNNING")
-    assert scene.after(LOOK_S, _7="SUSPENDED")[1] == said
+    assert scene.after(POLL_S, _7="SUSPENDED")[1] == said
+    assert scene.after(POLL_S)[1] == []
+    scene.after(POLL_S, _7="RUNNING")
+    assert scene.after(POLL_S, _7="SUSPENDED")[1] == said
 
 
 def test_pending_server_is_shown_for_itself_and_for_its_clients(plan: TinyPlan) -> None:
@@ -135,7 +135,7 @@ def test_pending_server_is_shown_for_itself_and_for_its_clients(plan: TinyPlan) 
     copy = StoreLayout(plan.store).root / "servers" / str(os.getuid()) / "k1" / "1"
     copy.mkdir(parents=True)
     write_json(copy / "launched.json", {"slurm": "70"})
-    _, said = scene.after(LOOK_S, _70="PENDING PartitionDown")
+    _, said = scene.after(POLL_S, _70="PENDING PartitionDown")
     assert said[0].startswith("SLURM does not start job 70 (server/policy): PartitionDown; ")
     observer = Observer(
         scene.work.layout, scene.work.missing, since=0.0, waiting=lambda: scene.record.now
@@ -171,7 +171,7 @@ def test_status_and_why_show_number_reason_and_remedy(
 ) -> None:
     scene = Scene(plan)
     with running(plan, scene):
-        scene.after(LOOK_S, _7="PENDING PartitionTimeLimit", _8="PENDING Resources")
+        scene.after(POLL_S, _7="PENDING PartitionTimeLimit", _8="PENDING Resources")
         text = shown(capsys, plan, "status", "tiny")
         assert "(SLURM job 7: PartitionTimeLimit)" in text
         assert "lower `placement: {minutes: ...}` of the stage" in text
@@ -185,7 +185,7 @@ def test_status_and_why_show_number_reason_and_remedy(
         why = shown(capsys, plan, "why", "first")
         assert "(SLURM job 7: PartitionTimeLimit)" in why
         assert "lower `placement: {minutes: ...}` of the stage" in why
-        scene.after(LOOK_S, _7="RUNNING")
+        scene.after(POLL_S, _7="RUNNING")
         assert "job 7" not in shown(capsys, plan, "status", "tiny")
 
 
@@ -205,7 +205,7 @@ def test_requeued_job_is_queued_again(plan: TinyPlan, capsys: pytest.CaptureFixt
     with running(plan, scene):
         text = shown(capsys, plan, "status", "tiny")
         assert "stopped by SIGTERM" in text
-        scene.after(LOOK_S, _7="PENDING BeginTime", _8="PENDING BeginTime")
+        scene.after(POLL_S, _7="PENDING BeginTime", _8="PENDING BeginTime")
         text = shown(capsys, plan, "status", "tiny")
         assert text.count("queued") == 2
         assert "SIGTERM" not in text
@@ -223,9 +223,9 @@ def test_requeued_job_that_starts_has_no_old_status(plan: TinyPlan) -> None:
         scene.work.layout, scene.work.missing, since=0.0, waiting=lambda: scene.record.now
     )
     assert observer.observe()[0].state == "failed"
-    scene.after(LOOK_S, _7="PENDING BeginTime")
+    scene.after(POLL_S, _7="PENDING BeginTime")
     assert observer.observe()[0].state == "queued"
-    scene.after(LOOK_S, _7="RUNNING")
+    scene.after(POLL_S, _7="RUNNING")
     assert observer.observe()[0].state == "waiting"
     status_of(plan, "first", state="running")
     os.utime(plan.staging("first") / "status.json", (4e9, 4e9))
@@ -238,7 +238,7 @@ def test_suspended_job_is_shown_as_suspended(
     scene = Scene(plan)
     status_of(plan, "first", state="running")
     with running(plan, scene):
-        scene.after(LOOK_S, _7="SUSPENDED")
+        scene.after(POLL_S, _7="SUSPENDED")
         assert "suspended by SLURM" in shown(capsys, plan, "status", "tiny")
         line = shown(capsys, plan, "status", "tiny", "--format", "json").splitlines()[0]
         assert json.loads(line)["state"] == "running"
@@ -318,7 +318,7 @@ def test_the_cause_of_an_end_outlives_the_terminal(
     with scene.log.open("a") as log:
         log.write(f"SLURM-job '7' failed, SLURM status is: '{state}'. Reason: Unknown.\n")
     with running(plan, scene):
-        scene.after(LOOK_S, _7=state)
+        scene.after(POLL_S, _7=state)
     for words in (("status", "tiny"), ("why", "first")):
         text = shown(capsys, plan, *words)
         assert f"SLURM ended job 7 (first): {state}" in text
@@ -342,7 +342,7 @@ def test_a_run_that_is_killed_has_kept_the_cause(
     scene = Scene(plan)
     status_of(plan, "first", state="failed", message="interrupted by SIGTERM")
     with running(plan, scene):
-        assert scene.after(LOOK_S, _7="CANCELLED") == ("wait", [])
+        assert scene.after(POLL_S, _7="CANCELLED") == ("wait", [])
     assert "SLURM ended job 7 (first): CANCELLED" in shown(capsys, plan, "why", "first")
 
 

@@ -19,7 +19,7 @@ from agentc.placement.profile import Profile
 from agentc.run import drive, slurm_endings, slurm_queue, slurm_watch
 from agentc.run.observe import Observer, ServerWatch
 from agentc.run.slurm_queue import QueueError, QueueState
-from agentc.run.slurm_watch import LOOK_S
+from agentc.run.slurm_watch import POLL_S
 from agentc.run.snakemake_process import DriverOptions
 from agentc.runtime.machine import process
 from agentc.runtime.store.layout import StoreLayout
@@ -27,9 +27,9 @@ from agentc.runtime.store.layout import StoreLayout
 
 def test_job_that_somebody_cancelled_ends_the_run_with_its_cause(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    assert scene.after(LOOK_S) == ("wait", [])
-    assert scene.after(LOOK_S, _7="CANCELLED") == ("wait", []), "SLURM may bring it back"
-    verdict, said = scene.after(2 * LOOK_S)
+    assert scene.after(POLL_S) == ("wait", [])
+    assert scene.after(POLL_S, _7="CANCELLED") == ("wait", []), "SLURM may bring it back"
+    verdict, said = scene.after(2 * POLL_S)
     assert verdict == "failed"
     assert said[0].startswith("SLURM ended job 7 (first): CANCELLED; somebody cancelled it")
     (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)
@@ -39,10 +39,10 @@ def test_job_that_somebody_cancelled_ends_the_run_with_its_cause(plan: TinyPlan)
 
 def test_cancelled_job_that_left_the_memory_of_slurm_too(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     assert scene.queue is not None
     del scene.queue["7"]
-    scene.after(LOOK_S)
+    scene.after(POLL_S)
     verdict, said = scene.after(300)
     assert verdict == "failed"
     assert "SLURM knows nothing of it any more" in said[0]
@@ -50,22 +50,22 @@ def test_cancelled_job_that_left_the_memory_of_slurm_too(plan: TinyPlan) -> None
 
 def test_with_keep_going_the_others_are_let_finish(plan: TinyPlan) -> None:
     scene = Scene(plan, keep_going=True)
-    scene.after(LOOK_S, _7="CANCELLED")
-    verdict, said = scene.after(2 * LOOK_S)
+    scene.after(POLL_S, _7="CANCELLED")
+    verdict, said = scene.after(2 * POLL_S)
     assert verdict == "wait"
     assert "CANCELLED" in said[0]
     scene.publish("second")
-    assert scene.after(LOOK_S, _8="COMPLETED") == ("wait", []), "Snakemake may have more to submit"
+    assert scene.after(POLL_S, _8="COMPLETED") == ("wait", []), "Snakemake may have more to submit"
     scene.finished()
-    assert scene.after(LOOK_S) == ("failed", [])
+    assert scene.after(POLL_S) == ("failed", [])
 
 
 def test_with_keep_going_a_run_ends_while_accounting_is_away(plan: TinyPlan) -> None:
     """Snakemake never hears of the others then, and of the lost one neither."""
     scene = Scene(plan, keep_going=True)
-    scene.after(LOOK_S, _7="CANCELLED")
+    scene.after(POLL_S, _7="CANCELLED")
     scene.publish("second")
-    assert scene.after(2 * LOOK_S, _8="COMPLETED")[0] == "wait"
+    assert scene.after(2 * POLL_S, _8="COMPLETED")[0] == "wait"
     assert scene.after(slurm_watch.DONE_S - 20)[0] == "wait", "it may look yet"
     verdict, said = scene.after(30)
     assert verdict == "failed"
@@ -86,22 +86,22 @@ def test_profile_may_say_that_it_keeps_going(
     assert watch is not None
     watch._clock = lambda: scene.now
     watch._next, scene.watch = 0.0, watch
-    scene.after(LOOK_S, _7="CANCELLED")
-    assert scene.after(2 * LOOK_S)[0] == ("wait" if said or typed else "failed")
+    scene.after(POLL_S, _7="CANCELLED")
+    assert scene.after(2 * POLL_S)[0] == ("wait" if said or typed else "failed")
 
 
 @pytest.mark.parametrize("back", ["PENDING", "COMPLETING"])
 def test_job_that_slurm_starts_again_is_waited_for(plan: TinyPlan, back: str) -> None:
     scene = Scene(plan)
-    scene.after(LOOK_S, _7="PREEMPTED")
-    scene.after(2 * LOOK_S, _7=back)
-    assert scene.after(LOOK_S, _7="PREEMPTED") == ("wait", [])
-    assert scene.after(LOOK_S, _7="RUNNING") == ("wait", [])
+    scene.after(POLL_S, _7="PREEMPTED")
+    scene.after(2 * POLL_S, _7=back)
+    assert scene.after(POLL_S, _7="PREEMPTED") == ("wait", [])
+    assert scene.after(POLL_S, _7="RUNNING") == ("wait", [])
 
 
 def test_preempted_job_that_does_not_come_back_is_submitted_again(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    scene.after(LOOK_S, _7="PREEMPTED")
+    scene.after(POLL_S, _7="PREEMPTED")
     assert scene.after(40)[0] == "failed"
     (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)
     assert ending.again
@@ -109,7 +109,7 @@ def test_preempted_job_that_does_not_come_back_is_submitted_again(plan: TinyPlan
 
 def test_failure_is_left_to_the_plugin(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    scene.after(LOOK_S, _7="FAILED")
+    scene.after(POLL_S, _7="FAILED")
     assert scene.after(180) == ("wait", [])
     with scene.log.open("a") as log:
         log.write("SLURM-job '7' failed, SLURM status is: 'FAILED'. Reason: Unknown.\n")
@@ -118,7 +118,7 @@ def test_failure_is_left_to_the_plugin(plan: TinyPlan) -> None:
 
 def test_job_that_is_held_back_is_named_once(plan: TinyPlan) -> None:
     scene = Scene(plan)
-    verdict, said = scene.after(LOOK_S, _7="PENDING launch failed requeued held")
+    verdict, said = scene.after(POLL_S, _7="PENDING launch failed requeued held")
     assert verdict == "wait"
     assert said == [
         "SLURM holds job 7 (first) back: launch failed requeued held; `scontrol release 7` lets it"
@@ -142,7 +142,7 @@ def test_states_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_jobs_on_another_cluster_are_not_missed(plan: TinyPlan) -> None:
     scene = Scene(plan)
     scene.queue = {}
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     assert scene.after(1000) == ("wait", [])
 
 
@@ -151,7 +151,7 @@ def test_nor_are_those_that_the_profile_sends_there(plan: TinyPlan, where: str) 
     scene = Scene(plan)
     scene.asked(f"mem_mb=1000, {where}, slurm_partition=short")
     scene.queue = {}
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     assert scene.after(1000) == ("wait", [])
 
 
@@ -160,11 +160,11 @@ def test_job_that_a_killed_controller_has_forgotten_is_submitted_again(plan: Tin
     scene = Scene(plan)
     scene.asked("mem_mb=1000, slurm_partition=short")
     scene.queue = None
-    scene.after(LOOK_S)
+    scene.after(POLL_S)
     scene.queue = {"8": "RUNNING"}
-    assert scene.after(LOOK_S) == ("wait", ["SLURM answers again"])
-    assert scene.after(LOOK_S) == ("wait", [])
-    verdict, said = scene.after(2 * LOOK_S)
+    assert scene.after(POLL_S) == ("wait", ["SLURM answers again"])
+    assert scene.after(POLL_S) == ("wait", [])
+    verdict, said = scene.after(2 * POLL_S)
     assert verdict == "failed"
     assert said[0].startswith("SLURM took job 7 (first) and knows nothing of it; its controller")
     (ending,) = slurm_endings.read_endings(scene.log.read_text(), scene.work)
@@ -186,7 +186,7 @@ def test_job_that_no_look_has_shown_is_missed_soon_unless_it_started(
         moved.write_text("srun: ...\n")
     scene.log.write_text(scene.log.read_text().replace(str(log), str(moved)))
     scene.queue = {"8": "RUNNING"}
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     assert scene.after(seconds - 1) == ("wait", [])
     verdict, said = scene.after(2)
     assert verdict == "failed"
@@ -203,7 +203,7 @@ def test_done_jobs_that_accounting_does_not_tell_of(
         scene.work.document["servers"] = [{"id": "server/policy", "scope": scope}]
     scene.publish("first")
     scene.publish("second")
-    assert scene.after(LOOK_S, _7="COMPLETED", _8="COMPLETED") == ("wait", [])
+    assert scene.after(POLL_S, _7="COMPLETED", _8="COMPLETED") == ("wait", [])
     assert scene.after(least - 15) == ("wait", []), "it may look, or wait for their files"
     assert scene.after(20)[0] == "again"
 
@@ -212,11 +212,11 @@ def test_end_reaches_snakemake_although_another_job_runs_for_days(plan: TinyPlan
     """Whatever accounting says: what is in the store, and has left the queue, is complete."""
     scene = Scene(plan)
     scene.publish("first")
-    assert scene.after(LOOK_S, _7="COMPLETING") == ("wait", [])
+    assert scene.after(POLL_S, _7="COMPLETING") == ("wait", [])
     assert scene.ends.read() == {}
-    assert scene.after(LOOK_S, _7="COMPLETED") == ("wait", [])
+    assert scene.after(POLL_S, _7="COMPLETED") == ("wait", [])
     assert scene.ends.read() == {"7": "COMPLETED"}
-    assert scene.after(LOOK_S, _8="COMPLETED") == ("wait", [])
+    assert scene.after(POLL_S, _8="COMPLETED") == ("wait", [])
     assert scene.ends.read() == {"7": "COMPLETED"}, "its result may show a little later here"
 
 
@@ -224,7 +224,7 @@ def test_a_full_disk_keeps_no_end_from_people(plan: TinyPlan) -> None:
     """Snakemake looks for itself then."""
     scene = Scene(plan)
     scene.ends.path.with_name(f"{scene.ends.path.name}.{os.getpid()}.tmp").mkdir()
-    assert scene.after(LOOK_S, _7="TIMEOUT") == ("wait", [])
+    assert scene.after(POLL_S, _7="TIMEOUT") == ("wait", [])
     assert scene.ends.read() == {}
 
 
@@ -236,7 +236,7 @@ def test_failure_reaches_snakemake_before_its_own_look(
 ) -> None:
     """A job of a node that failed may be queued again."""
     scene = Scene(plan)
-    assert scene.after(LOOK_S, _7=state) == ("wait", [])
+    assert scene.after(POLL_S, _7=state) == ("wait", [])
     assert scene.ends.read() == ({} if seconds else {"7": state})
     assert scene.after(seconds) == ("wait", [])
     assert scene.ends.read() == {"7": state}
@@ -251,7 +251,7 @@ def test_a_quiet_queue_is_looked_at_seldom(plan: TinyPlan) -> None:
         scene.after(0)
         looks.append(scene.now)
     assert len(looks) < 800
-    assert [b - a for a, b in pairwise(looks[:6])] == [LOOK_S] * 5
+    assert [b - a for a, b in pairwise(looks[:6])] == [POLL_S] * 5
     assert looks[-1] - looks[-2] > 60
     assert scene.asked_for[-1] == ["7", "8"]
 
@@ -267,19 +267,19 @@ def test_what_the_store_shows_makes_the_next_look_a_near_one(plan: TinyPlan) -> 
     assert scene.watch._next > scene.now + 60
     scene.publish("first")
     scene.watch.notice(observer.observe())
-    assert scene.watch._next < scene.now + LOOK_S
+    assert scene.watch._next < scene.now + POLL_S
     scene.after(0, _7="COMPLETING")
-    assert scene.watch._next < scene.now + LOOK_S, "it has not left the queue"
+    assert scene.watch._next < scene.now + POLL_S, "it has not left the queue"
     scene.after(0, _7="COMPLETED")
-    assert scene.watch._next == scene.now + LOOK_S
+    assert scene.watch._next == scene.now + POLL_S
 
 
 def test_jobs_that_snakemake_heard_of_are_asked_for_no_more(plan: TinyPlan) -> None:
     scene = Scene(plan)
     scene.publish("first")
-    scene.after(LOOK_S, _7="COMPLETED")
-    scene.after(slurm_watch.UNTOLD_S)
-    scene.after(LOOK_S)
+    scene.after(POLL_S, _7="COMPLETED")
+    scene.after(slurm_watch.UNREPORTED_S)
+    scene.after(POLL_S)
     assert scene.asked_for[-1] == ["8"]
 
 
@@ -311,12 +311,12 @@ def test_jobs_that_are_done_are_not_looked_at_again(
 ) -> None:
     """Each look is at thousands of them, over a network file system."""
     scene = Scene(plan)
-    scene.after(LOOK_S)
+    scene.after(POLL_S)
     asked: list[Path] = []
     monkeypatch.setattr(slurm_watch, "refresh", asked.append)
     scene.publish("first")
     for _ in range(3):
-        assert scene.after(LOOK_S, _7="COMPLETED") == ("wait", [])
+        assert scene.after(POLL_S, _7="COMPLETED") == ("wait", [])
     assert len(asked) == 1
 
 
@@ -353,12 +353,12 @@ def test_no_answer_of_squeue_ends_a_run(
 def test_controller_that_does_not_answer_is_said_once(plan: TinyPlan) -> None:
     scene = Scene(plan)
     scene.queue = None
-    assert scene.after(LOOK_S)[1] == [
+    assert scene.after(POLL_S)[1] == [
         "squeue: no answer; running jobs continue, and this run waits"
     ]
-    assert scene.after(LOOK_S) == ("wait", [])
+    assert scene.after(POLL_S) == ("wait", [])
     scene.queue = {"7": "RUNNING"}
-    assert scene.after(LOOK_S) == ("wait", ["SLURM answers again"])
+    assert scene.after(POLL_S) == ("wait", ["SLURM answers again"])
 
 
 def test_jobs_that_may_finish_keep_their_servers(
@@ -373,8 +373,8 @@ def test_jobs_that_may_finish_keep_their_servers(
     )
     monkeypatch.setattr(drive, "driver_argv", lambda *_: [sys.executable, str(script)])
     monkeypatch.setattr(drive, "_QUEUE_S", 0.3)
-    monkeypatch.setattr(slurm_watch, "LOOK_S", 0.01)
-    monkeypatch.setattr(slurm_watch, "NEVER_TOLD", {"CANCELLED": 0.0})
+    monkeypatch.setattr(slurm_watch, "POLL_S", 0.01)
+    monkeypatch.setattr(slurm_watch, "UNREPORTED_STATES", {"CANCELLED": 0.0})
     found: list[drive.Driver] = []
 
     class Known(drive.Driver):

@@ -31,7 +31,7 @@ SHORT = (SAVING, WRITING, CHECKING, PUBLISHING)
 """What takes hundredths of a second; of the rest it is left open when within it."""
 EVERYTHING = "everything"
 VICTIMS = ("program", "wrapper", "Snakemake", "agentc run", EVERYTHING)
-_LOOK_S = 0.002
+_POLL_S = 0.002
 _LATE_S = 0.1
 
 
@@ -111,7 +111,7 @@ class Strikes:
         began, loaded = time.monotonic(), 0.0
         wait = self.chance.uniform(0.0, 0.7 * calm.whole_s)
         wait_loaded = self.chance.uniform(0.0, 0.2 * calm.phases_s)
-        late = self.chance.uniform(0.0, _LOOK_S if aim in SHORT else _LATE_S)
+        late = self.chance.uniform(0.0, _POLL_S if aim in SHORT else _LATE_S)
         ours: dict[str, list[int]] = {}
         while process.poll() is None:
             now = phase_of(job, before)
@@ -143,7 +143,7 @@ class Strikes:
                     return victim, now
                 if ours and now == PUBLISHED:
                     break
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         self.missed += 1
         return None
 

@@ -28,7 +28,7 @@ them and checks it by its hash; what differs is not kept. An interrupted downloa
   agentc data fetch alfworld --to alfworld --from json_2.1.3_tw-pddl.zip
 """
 _EXIT_DIFFERS = 4
-_TOLD_EVERY_S = 10.0
+_PROGRESS_EVERY_S = 10.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +155,7 @@ class _Progress:
 
         now, live = time.monotonic(), sys.stderr.isatty()
         done = there == total
-        if now - self._told < (0.1 if live else _TOLD_EVERY_S) and not (done and live):
+        if now - self._told < (0.1 if live else _PROGRESS_EVERY_S) and not (done and live):
             return
         self._told = now
         of = "" if total is None else f" of {format_size(total)}"

@@ -26,7 +26,7 @@ is running, here or on a cluster's nodes, is followed to its end; Ctrl-C stops f
 With a SPEC, the settings of its `track:` hold, and its trackers are taken where --to is not given.
 """
 
-_LOOK_S = 1.0
+_POLL_S = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
         ):
             for line in trackers.news():
                 print(line, flush=True)
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
     except KeyboardInterrupt:
         print("no longer followed; what was written stays", file=sys.stderr)
     for line in trackers.finish():

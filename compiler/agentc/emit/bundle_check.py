@@ -23,7 +23,7 @@ from agentc.runtime.store.digests import sha256_of
 
 RESULTS = ".agentc/store/objects/"
 _RESULTS_ROW = "| `.agentc/store` |"
-_MOST_SHOWN = 5
+_MAX_PRINTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def _detail(name: str, fresh: Path, there: Path) -> str:
         places = list(_places(json.loads(fresh.read_bytes()), json.loads(there.read_bytes()), ""))
     except (ValueError, RecursionError):
         return "it is not JSON"
-    more = f" and {len(places) - _MOST_SHOWN} more" if len(places) > _MOST_SHOWN else ""
-    return ", ".join(places[:_MOST_SHOWN]) + more
+    more = f" and {len(places) - _MAX_PRINTED} more" if len(places) > _MAX_PRINTED else ""
+    return ", ".join(places[:_MAX_PRINTED]) + more
 
 
 def _places(fresh: Any, there: Any, path: str) -> Iterator[str]:

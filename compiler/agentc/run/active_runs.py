@@ -30,7 +30,7 @@ _SILENT_S = 60.0
 """Where locks do not reach other machines: a record that old belongs to a run that is gone."""
 _UNREADABLE_S = 600.0
 """The same of a record that may not be opened, by another clock."""
-_LOOK_S = 0.5
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ def _watch(path: Path, over: threading.Event) -> None:
     """Renew the record, and pass a request to stop on, until the run is over."""
     renewed = time.monotonic()
     asked = False
-    while not over.wait(_LOOK_S):
+    while not over.wait(_POLL_S):
         if not asked and _request(path).exists():
             asked = True
             os.kill(os.getpid(), signal.SIGTERM)

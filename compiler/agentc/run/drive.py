@@ -38,7 +38,7 @@ from agentc.text import counted
 DRIVER_LOG = "snakemake.log"
 OWN_LOG = "snakemake-{token}.log"
 """Of a run beside which another is at work on the same plan, in the same folder."""
-LOOK_S = 0.25
+POLL_S = 0.25
 _QUEUE_S = 5.0
 _LONGEST_S = 30.0
 """Between two looks at jobs that are let finish: they may run for days."""
@@ -209,7 +209,7 @@ def _drive_once(
             for line in (*servers.news(), *observer.warnings(), *news()):
                 view.print_line(line)
             # A look at ten thousand jobs takes a while; nine tenths of the time is for the jobs.
-            time.sleep(max(LOOK_S, 9 * (time.monotonic() - began)))
+            time.sleep(max(POLL_S, 9 * (time.monotonic() - began)))
         if verdict != "wait":
             # The leases of shared servers last as long as Snakemake's process, and the other jobs
             # ask those servers to their end.
@@ -375,7 +375,7 @@ def _pass_time(seconds: float, observer: Observer, view: RunView) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         view.show(observer.observe())
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def _release(work: Work, driver: Driver, view: RunView) -> None:

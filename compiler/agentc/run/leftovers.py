@@ -30,7 +30,7 @@ from agentc.runtime.store.object_lock import ObjectLock
 from agentc.store.presence import staged_names
 from agentc.text import counted
 
-_LOOK_S = 2.0
+_POLL_S = 2.0
 _LONGEST_S = 30.0
 """Between two looks at jobs that are waited for: they may run for days."""
 _CLEAR_S = 90.0
@@ -97,10 +97,10 @@ def adopt_orphans(dead: Iterable[ActiveRun], work: Work, *, takes_over: bool = F
 
 def wait_for(runs: Sequence[ActiveRun], look: Callable[[], None]) -> None:
     """Wait until the jobs of these runs have left the queue; `look` is called all the while."""
-    asked, pause = 0.0, _LOOK_S
+    asked, pause = 0.0, _POLL_S
     while runs:
         if not asked or time.monotonic() - asked >= pause:
-            pause = min(_LONGEST_S, 1.2 * pause) if asked else _LOOK_S
+            pause = min(_LONGEST_S, 1.2 * pause) if asked else _POLL_S
             if not _queued(runs):
                 break
             asked = time.monotonic()

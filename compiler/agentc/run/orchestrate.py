@@ -27,8 +27,8 @@ from agentc.run import claims, leftovers, outcome, slurm_endings
 from agentc.run.active_runs import ActiveRun, active_runs, attended
 from agentc.run.drive import (
     DRIVER_LOG,
-    LOOK_S,
     OWN_LOG,
+    POLL_S,
     QueueWords,
     RunView,
     drive,
@@ -325,7 +325,7 @@ def _build_software(
         try:
             while not (built.done() and lines.empty()):
                 with suppress(Empty):
-                    stack, line = lines.get(timeout=LOOK_S)
+                    stack, line = lines.get(timeout=POLL_S)
                     passing = not line.startswith("software ready")
                     view.print_line(f"software stack {stack.name}: {line}", passing=passing)
         except BaseException:

@@ -19,7 +19,7 @@ from agentc.result_tables import ResultTable
 from agentc.text import format_count, format_duration, some
 
 _JOBS = "jobs"
-_SHOWN_NUMBERS = ("p", "p (Holm)")
+_PRINTED_NUMBERS = ("p", "p (Holm)")
 _MOST_SETTINGS = 200
 _HEAD = """\
 <!doctype html>
@@ -258,7 +258,7 @@ def _columns(tables: Sequence[ResultTable]) -> list[tuple[str, str]]:
     for table in tables:
         for column, kind in table.columns[1:]:
             verdict = kind == "text" and column == "verdict"
-            if kind == "interval" or column in _SHOWN_NUMBERS or verdict:
+            if kind == "interval" or column in _PRINTED_NUMBERS or verdict:
                 found.setdefault(column, kind)
     same = all(
         row.get("success") == row.get("reward")

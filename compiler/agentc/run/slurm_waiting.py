@@ -97,7 +97,7 @@ def _find(table: Iterable[tuple[str, str]], reason: str) -> str:
     return next((words for pattern, words in table if re.fullmatch(pattern, word)), "")
 
 
-_SAID_AFTER_S = (60.0, 600.0, 3600.0, 6 * 3600.0)
+_REPORT_AFTER_S = (60.0, 600.0, 3600.0, 6 * 3600.0)
 """How long jobs have waited when a line says so; the last pause repeats."""
 _NAMES = 3
 
@@ -225,8 +225,11 @@ class WaitingNews:
             self._lines = 0
             return []
         longest = now - min(self._since[number][0] for number in held)
-        last = len(_SAID_AFTER_S) - 1
-        due = _SAID_AFTER_S[min(self._lines, last)] + max(0, self._lines - last) * _SAID_AFTER_S[-1]
+        last = len(_REPORT_AFTER_S) - 1
+        due = (
+            _REPORT_AFTER_S[min(self._lines, last)]
+            + max(0, self._lines - last) * _REPORT_AFTER_S[-1]
+        )
         if longest < due:
             return []
         self._lines += 1

@@ -20,8 +20,8 @@ from agentc.run.slurm_records import WaitingRecord
 from agentc.run.slurm_waiting import Explain, WaitingNews
 from agentc.runtime.store.file_system import refresh
 
-LOOK_S = 10.0
-_RHYTHM = ((60.0, LOOK_S), (600.0, 30.0), (3600.0, 60.0))
+POLL_S = 10.0
+_RHYTHM = ((60.0, POLL_S), (600.0, 30.0), (3600.0, 60.0))
 """Until so long after something was submitted or ended, so long between two looks."""
 _RARELY_S = 120.0
 _SOON_S = 4.0
@@ -29,13 +29,13 @@ _SOON_LOOKS = 3
 _SOON_JOBS = 20
 """A job that the store shows ended leaves the queue within seconds: a few looks follow each other
 soon, where few jobs are there."""
-NEVER_TOLD = {"CANCELLED": 15.0, "PREEMPTED": 30.0}
+UNREPORTED_STATES = {"CANCELLED": 15.0, "PREEMPTED": 30.0}
 """Ends that plugin 2.8.0 takes for a job that still runs (accounting says `CANCELLED by 0`), and
 seconds after which SLURM will not bring the job back."""
 FINAL = {"DEADLINE": 0.0, "FAILED": 0.0, "OUT_OF_MEMORY": 0.0, "TIMEOUT": 0.0}
 FINAL.update({"BOOT_FAIL": 30.0, "NODE_FAIL": 30.0})
 """Ends that Snakemake hears of after so many seconds, in which SLURM may start the job again."""
-UNTOLD_S = 240.0
+UNREPORTED_S = 240.0
 """Other ends it tells after its next look, at most three minutes later, if accounting answers."""
 FORGOTTEN_S = 30.0
 """A job that no look has shown, after which SLURM answers: where its controller was away since the
@@ -44,7 +44,7 @@ has lost it."""
 DONE_S = 75.0
 """Where all jobs are gone and done for so long, Snakemake does not heed what it heard (another
 version of its plugin); longer than it waits for their files, usually a minute."""
-_ENDED = {*NEVER_TOLD, *FINAL, "COMPLETED"}
+_ENDED = {*UNREPORTED_STATES, *FINAL, "COMPLETED"}
 _OF_SLURM = _ENDED - {"COMPLETED", "FAILED"}
 """Ends that a job's own program has no words for."""
 
@@ -123,7 +123,7 @@ class QueueWatch:
         self._asker = ThreadPoolExecutor(max_workers=1)
         self._asked: Future[Mapping[str, QueueState]] | None = None
         self._stirred = clock()
-        self._next = clock() + LOOK_S
+        self._next = clock() + POLL_S
         self._soon = 0
         self._size = start
         self._units: dict[str, str] = {}
@@ -150,7 +150,7 @@ class QueueWatch:
         if over - self._over:
             self._stirred = self._clock()
             self._soon = _SOON_LOOKS if len(self._open()) <= _SOON_JOBS else 0
-            self._next = min(self._next, self._clock() + (_SOON_S if self._soon else LOOK_S))
+            self._next = min(self._next, self._clock() + (_SOON_S if self._soon else POLL_S))
         self._over = over
 
     def check(self) -> tuple[Verdict, list[str]]:
@@ -208,7 +208,7 @@ class QueueWatch:
         size = self._log.stat().st_size
         if size != self._size:
             self._size, self._stirred = size, self._clock()
-            self._next = min(self._next, self._clock() + LOOK_S)
+            self._next = min(self._next, self._clock() + POLL_S)
 
     def _open(self) -> list[str]:
         """Numbers of jobs that there is something to learn of."""
@@ -258,7 +258,7 @@ class QueueWatch:
         elif self._is_published(unit):
             tally.done += 1
             tally.ends[number] = "COMPLETED"
-            if since >= UNTOLD_S:
+            if since >= UNREPORTED_S:
                 self._settled.add(number)
         elif self._is_lost(number, state, since, log):
             unknown = slurm_endings.FORGOTTEN if new else "VANISHED"
@@ -266,12 +266,12 @@ class QueueWatch:
             tally.lost += 1
         else:
             tally.running += 1
-            if since >= FINAL.get(state, UNTOLD_S):
+            if since >= FINAL.get(state, UNREPORTED_S):
                 tally.ends[number] = state
 
     def _is_lost(self, number: str, state: str, since: float, log: _DriverLog) -> bool:
         """Whether Snakemake will hear of no end of a job that is gone, and not done."""
-        if since >= NEVER_TOLD.get(state, UNTOLD_S):
+        if since >= UNREPORTED_STATES.get(state, UNREPORTED_S):
             return True
         new = number not in self._seen
         return new and since >= FORGOTTEN_S and self._is_forgotten(number, log.paths.get(number))
@@ -280,7 +280,7 @@ class QueueWatch:
         """Whether Snakemake, which has seen that many jobs finished, waits in vain."""
         # A shared server lives by the lease of Snakemake, and takes long to start again.
         servers = self._work.document.get("servers") or ()
-        patience = UNTOLD_S if any(one["scope"] == "shared" for one in servers) else DONE_S
+        patience = UNREPORTED_S if any(one["scope"] == "shared" for one in servers) else DONE_S
         overdue = all(tally.now - since >= patience for since in self._gone.values())
         unnoticed = tally.done > finished
         ended = not tally.running

@@ -33,7 +33,7 @@ FEWEST_STEPS = 3
 FEWEST_CLIPPED = 10
 """Gradients are always clipped: in this number of logged steps at least, and in all of them."""
 
-MOST_SHOWN = 5
+MAX_PRINTED = 5
 """Findings that `agentc run` prints."""
 
 
@@ -88,9 +88,9 @@ def findings(stages: Sequence[StageFacts]) -> list[HealthFinding]:
 
 def finding_lines(found: Sequence[HealthFinding], more: str) -> list[str]:
     """Lines for people: the first findings, and how many more there are, which `more` shows."""
-    lines = [each.line for each in found[:MOST_SHOWN]]
-    if len(found) > MOST_SHOWN:
-        lines.append(f"{len(found) - MOST_SHOWN} more: {more}")
+    lines = [each.line for each in found[:MAX_PRINTED]]
+    if len(found) > MAX_PRINTED:
+        lines.append(f"{len(found) - MAX_PRINTED} more: {more}")
     return lines
 
 

@@ -43,7 +43,7 @@ from agentc.runtime.unit_devices import (
     unleased_request,
 )
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 _FAILURES = (
@@ -169,7 +169,7 @@ class Wrapper:
         def wait(until: Callable[[], bool]) -> None:
             run.machine.describe()  # what it asks must not be ended with the supervisor
             with self._supervisor(run) as supervisor:
-                supervisor.wait(until, every=_LOOK_S)
+                supervisor.wait(until, every=_POLL_S)
 
         def report(text: str) -> None:
             for place in run.places:

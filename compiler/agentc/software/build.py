@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 3
 """Builders beside each other: they wait for the index and the disk most of the time."""
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 def build_all(
@@ -69,7 +69,7 @@ def build_all(
             }
             pending = set(builds)
             while pending:
-                done, pending = wait(pending, timeout=_LOOK_S)
+                done, pending = wait(pending, timeout=_POLL_S)
                 for build in done:
                     failure = build.result()
                     if failure is not None:

@@ -160,7 +160,7 @@ def _request(chosen: ChosenTracker, followed: Followed) -> Mapping[str, object]:
 
 PATIENCE_S = 60.0
 """So long a run waits at its end for a tracker that still writes."""
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 class Trackers:
@@ -199,7 +199,7 @@ class Trackers:
         self._over.set()
         try:
             while any(thread.is_alive() for thread in self._threads):
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
                 yield from self.news()
         except BaseException:
             self._given_up.set()
@@ -219,7 +219,7 @@ class Trackers:
         except (SoftwareError, OSError) as error:
             self._fail(name, str(error).partition("\n")[0])
             return
-        while program.ended() is None and not self._over.wait(_LOOK_S):
+        while program.ended() is None and not self._over.wait(_POLL_S):
             pass
         program.finish()
         status = program.wait(self._patience)

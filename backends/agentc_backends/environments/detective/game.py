@@ -92,7 +92,7 @@ class DetectiveGame:
 # cache folder, a line for each state; without one, or where it cannot be written, every server
 # finds them again.
 
-MOST_KEPT = 50_000
+MAX_CACHED = 50_000
 """States that are kept, the last used ones; about 15 MB in a file."""
 
 
@@ -105,7 +105,7 @@ def file_for(name: str) -> Path:
 class LegalActionCache:
     """Legal actions by key; any thread may ask."""
 
-    def __init__(self, file: Path | None, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, file: Path | None, most_kept: int = MAX_CACHED) -> None:
         self._file = file
         self._most_kept = most_kept
         self._kept: OrderedDict[str, tuple[str, ...]] = OrderedDict()

@@ -120,7 +120,7 @@ def _data_sets(collection: Collection, *, of_trees: bool) -> list[ExperimentJob]
 
 EXAMPLES = 6
 """Turns of each ranking that the page shows."""
-ENDS_SHOWN = 3
+ENDS_DRAWN = 3
 """Candidates shown of each end of a ranking."""
 TEXT_LIMIT = 2_000
 
@@ -231,9 +231,9 @@ def _example(row: Mapping[str, Any]) -> dict[str, Any]:
         }
         for text, candidate in best.items()
     ]
-    hidden = max(0, len(order) - 2 * ENDS_SHOWN)
+    hidden = max(0, len(order) - 2 * ENDS_DRAWN)
     if hidden:
-        order = order[:ENDS_SHOWN] + order[-ENDS_SHOWN:]
+        order = order[:ENDS_DRAWN] + order[-ENDS_DRAWN:]
     return {
         "id": row["id"],
         "spread": row["spread"],

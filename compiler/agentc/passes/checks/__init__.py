@@ -6,7 +6,7 @@ The site shows them (`agentc.reference`). A rule is added to the tuple of its to
 
 from agentc.passes.checks.batches import BATCHES
 from agentc.passes.checks.critics import CHOICES, CRITICS, RERANKING
-from agentc.passes.checks.episodes import EPISODES, SHOWN_LAST
+from agentc.passes.checks.episodes import EPISODES, PROMPT_MEMORY
 from agentc.passes.checks.evaluations import EVALUATIONS
 from agentc.passes.checks.lengths import LENGTHS
 from agentc.passes.checks.machines import MACHINES
@@ -38,7 +38,7 @@ TOPICS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("Critics", CRITICS),
     ("Candidates of turns", (*TURNS, *CHOICES)),
     ("Prefixes", CONTINUATIONS),
-    ("Memory of prompts", SHOWN_LAST),
+    ("Memory of prompts", PROMPT_MEMORY),
     ("Online RL", REINFORCEMENT),
     ("Reranked replies", RERANKING),
     ("Searches", SEARCHES),

@@ -328,7 +328,7 @@ _CODE = Code(
     "candidates, mixtures and search trees are made of whole conversations, and training on them "
     "would put each reply behind what its policy never saw.",
 )
-SHOWN_LAST: tuple[Rule, ...] = (
+PROMPT_MEMORY: tuple[Rule, ...] = (
     Rule(code=_CODE, kinds=_PROMPTED, check=last_observation_after_instruction),
     Rule(code=_CODE, kinds=_WHOLE, check=reworked_whole),
 )

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 _CHUNK = 1 << 20
-_LOOK_S = 0.25
+_POLL_S = 0.25
 Event = dict[str, Any]
 
 
@@ -122,7 +122,7 @@ class Devtools:
         if writing:
             self._poll.register(self._orders, select.POLLOUT)
         try:
-            ready = dict(self._poll.poll(int(min(left, _LOOK_S) * 1000) + 1))
+            ready = dict(self._poll.poll(int(min(left, _POLL_S) * 1000) + 1))
         finally:
             if writing:
                 self._poll.unregister(self._orders)

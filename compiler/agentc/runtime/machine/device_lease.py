@@ -21,7 +21,7 @@ from agentc.runtime.machine.hardware import Device, DevicesError, machine_device
 FOLDER_VARIABLE = "AGENTC_DEVICE_LOCKS"
 """Another folder of this machine for the locks."""
 _FOLDER = "/tmp/agentc-devices"
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _NOTE_BYTES = 1024
 _SHOWN = 80
 
@@ -138,7 +138,7 @@ def one_at_a_time(environ: Mapping[str, str], gpus: int) -> Iterator[StartGate]:
         while descriptor is None:
             descriptor = try_lock(folder / "starting.lock")
             if descriptor is None:
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
     gate = StartGate(descriptor)
     try:
         yield gate

@@ -34,7 +34,7 @@ from agentc.runtime.store.plan_file import PlanFile
 RESTARTS = 2
 """How often a job starts over when its shared server was lost."""
 _DOUBTFUL_S = 3.0
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _ASK_QUEUE_S = 5.0
 _PATIENCE_S = 10.0
 _KNOCK_S = 1.0
@@ -142,7 +142,7 @@ class SharedServer:
         now = time.monotonic()
         if self._gone is not None or (now < self._next_look and not sure):
             return self._gone
-        self._next_look = now + _LOOK_S
+        self._next_look = now + _POLL_S
         for number, copy in enumerate(self._copies, start=1):
             if copy.lost is None:
                 copy.lost = self._loss(copy, sure)
@@ -335,7 +335,7 @@ def _see_out(layout: StoreLayout, folder: ServerFolder) -> None:
         clock.renew()
         if not folder.users(clock.now()):
             return
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def await_ready(

@@ -22,8 +22,8 @@ from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.tracking.follow import RunFollower
 from agentc.runtime.tracking.sink import Names, TrackerSink
 
-Say = Callable[[str], None]
-MakeSink = Callable[[Mapping[str, Any], Path, Say], TrackerSink]
+Report = Callable[[str], None]
+MakeSink = Callable[[Mapping[str, Any], Path, Report], TrackerSink]
 """From the settings of the spec, a folder for the tracker's files, and what is told where people
 will look."""
 _AT_ONCE_S = 0.2
