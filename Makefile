@@ -50,7 +50,7 @@ requirements: ## write the hashed locks of agentc's own installation again, with
 	printf 'editables>=0.5\n' | $(COMPILE) --upgrade --extra slurm --extra dev pyproject.toml - -o requirements/development.lock
 
 software: setup ## the software stacks of the embedded backends (torch: about 1.5 GB)
-	$(BUILD) $(foreach name,light sandbox frontend torch,$(LOCKS)/$(name).lock)
+	$(BUILD) $(foreach name,light sandbox frontend torch gguf,$(LOCKS)/$(name).lock)
 
 software-games: setup
 	$(BUILD) $(foreach name,sciworld jericho,$(LOCKS)/$(name).lock)

@@ -12,10 +12,12 @@ pytest.importorskip("huggingface_hub")
 
 from tests.lock.model_hub import HEAD, Hub
 from tests.support.built_software import built_python
+from tests.support.gguf_files import write_gguf
 from tests.support.tiny_plan import TinyPlan
 from tests.torch.trl.jobs import small_model
 
-from agentc_backends.software import TORCH
+from agentc.runtime.store.digests import sha256_of
+from agentc_backends.software import GGUF, TORCH
 
 
 @pytest.fixture
@@ -57,3 +59,35 @@ def test_a_model_comes_through_the_mirror_and_once(hub: Hub, tmp_path: Path) -> 
         again = plan.run(name, HF_ENDPOINT=hub.url, **{**shell, "HF_HUB_OFFLINE": offline})
         assert again.returncode == 0, again.stderr
     assert hub.requests == [], "what the cache has of a commit cannot be out of date"
+
+
+@pytest.mark.slow
+def test_a_gguf_file_comes_through_the_mirror(tmp_path: Path) -> None:
+    built_python(GGUF)
+    hub = Hub()
+    hub.model_files = {"tiny.gguf": write_gguf(tmp_path / "tiny.gguf").read_bytes()}
+    plan = TinyPlan(tmp_path)
+    plan.software("gguf", GGUF.text)
+    nothing = dict.fromkeys(("path", "package", "digest"))
+    for name, file, sha256 in (
+        ("base", "tiny.gguf", sha256_of(tmp_path / "tiny.gguf")),
+        ("absent", "other.gguf", None),
+        ("another", "tiny.gguf", "0" * 64),
+    ):
+        entry = plan.job(
+            name, kind="model", produces="Checkpoint", software="gguf", contract={"network": True},
+            repo="some/model", revision=HEAD, file=file, sha256=sha256, save_dtype="bfloat16",
+            chat_format="tokenizer", **nothing,
+        )  # fmt: skip
+        entry["program"] = ["-m", "agentc_backends.data.models.gguf.job_gguf"]
+    shell = {
+        "HF_HOME": str(tmp_path / "hub_home"), "HF_HUB_OFFLINE": "0", "NO_PROXY": "127.0.0.1",
+        "HF_ENDPOINT": hub.url,
+    }
+    done = plan.run("base", **shell)
+    assert done.returncode == 0, done.stderr
+    assert (plan.data("base") / "model.safetensors").is_file()
+    absent, another = plan.run("absent", **shell), plan.run("another", **shell)
+    hub.close()
+    assert "some/model has no file other.gguf" in absent.stderr
+    assert f"has the SHA-256 {sha256_of(tmp_path / 'tiny.gguf')}, not 000" in another.stderr
