@@ -81,7 +81,9 @@ def test_a_gguf_file_comes_through_the_mirror(tmp_path: Path) -> None:
         )  # fmt: skip
         entry["program"] = ["-m", "agentc_backends.data.models.gguf.job_gguf"]
     shell = {
-        "HF_HOME": str(tmp_path / "hub_home"), "HF_HUB_OFFLINE": "0", "NO_PROXY": "127.0.0.1",
+        "HF_HOME": str(tmp_path / "hub_home"),
+        "HF_HUB_OFFLINE": "0",
+        "NO_PROXY": "127.0.0.1",
         "HF_ENDPOINT": hub.url,
     }
     done = plan.run("base", **shell)
