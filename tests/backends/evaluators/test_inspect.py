@@ -164,7 +164,7 @@ def test_a_file_of_ones_own_is_in_plan_and_key(
     # By the form of its file it is inspect's, which starts in a folder that has it under this name.
     assert found["config"]["tasks"] == ["up/sums.py@sums", "inspect_evals/gsm8k"]
     assert found["config"]["files"] == [{"path": "up/sums.py", "text": "first = 1\n"}]
-    assert found["environment"] == "inspect"
+    assert found["software"] == "inspect"
     keys = {found["key"], *(scores(f"{tasks}, options: {{{o}}}")["key"] for o in OPTIONS)}
     (tmp_path / "sums.py").write_text("second = 2\n")
     keys.add(scores(tasks)["key"])

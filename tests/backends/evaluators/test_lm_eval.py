@@ -151,7 +151,7 @@ def test_the_texts_of_tasks_are_in_plan_and_key(folder: Path, jobs: Jobs) -> Non
     scores, metrics = first["sums:scores"], first["sums"]
     assert [file["path"] for file in scores["config"]["files"]] == ["own.yaml", "own.jsonl"]
     assert scores["config"]["files"][0]["text"] == TASK
-    assert scores["environment"] == "lm_eval"
+    assert scores["software"] == "lm_eval"
     assert (scores["produces"], metrics["produces"]) == ("TaskScores", "Metrics")
 
     # Intervals are made anew, and no model is asked again.
