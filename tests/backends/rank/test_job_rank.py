@@ -33,7 +33,7 @@ def scripted(share: Start) -> Started:
 
 
 def turn(task: str, text: str = "?", **more: Any) -> dict[str, Any]:
-    replies = ("continue", "stop", "hm")
+    replies = ("reply", "stop", "hm")
     return {
         "id": f"{task}#0@0", "task_id": task, "attempt": 0, "turn": 0, "split": "train",
         "prompt": [{"role": "user", "content": text}], "prompt_length": 1, "taken": "stop",

@@ -133,7 +133,7 @@ def test_prefix_is_read_where_there_is_one() -> None:
     view, (behind,) = lowered(ROLLOUT, without=(), split="train", prefix=given)
     expected = {"cut": "every", "shortest": 0, "longest": None, "max_reward": None, "counted": True}
     assert behind.config["prefix"] == expected
-    assert behind.inputs == {"model": ("policy",), "prefixes": ("prefixes",)}
+    assert behind.inputs == {"model": ("model",), "prefixes": ("prefixes",)}
     assert behind.placement["same_state"] == "observation"
     # The prompt is that of the trajectory.
     assert {"prompt_seed", "prompt_per_attempt"} & (set(behind.config) | view.read) == set()
