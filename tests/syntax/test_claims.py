@@ -214,11 +214,11 @@ def test_a_win_rate_needs_two_evaluations(
 
 
 def test_a_comparison_counts_wins_where_it_is_asked_to(tmp_path: Path) -> None:
-    """Others keep their keys, and their plans as they were."""
+    """The plan states it either way."""
     table = "  table: {kind: compare, of: [before, rounds.1.scores]}\n"
     plain = plan_of(tmp_path, SPEC + table).by_id()["table"]
     asked = plan_of(tmp_path, SPEC + table.replace("]}", "], wins: true}")).by_id()["table"]
-    assert "wins" not in plain.draft.config
+    assert plain.draft.config["wins"] is False
     assert asked.draft.config["wins"] is True
     assert asked.key != plain.key
 
