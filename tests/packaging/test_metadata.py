@@ -48,7 +48,7 @@ def test_nothing_tells_people_to_install_the_other_product() -> None:
     ("file", "pattern"),
     [
         ("pyproject.toml", r'requires-python = ">=(3\.\d+)"'),
-        ("README.md", r"Both need Python (3\.\d+) or newer"),
+        ("README.md", r"You need Linux, Python (3\.\d+) or newer"),
         ("docs/cluster.md", r"Python (3\.\d+) or newer"),
         ("docs/backends_guide.md", r'requires-python = ">=(3\.\d+)"'),
         ("tests/third_party/acme/pyproject.toml", r'requires-python = ">=(3\.\d+)"'),
