@@ -85,7 +85,7 @@ def test_version_and_help(tmp_path: Path, typed: Typed) -> None:
     code, out, _ = typed("--help", folder=tmp_path)
     assert code == 0
     for command in COMMANDS:
-        assert f"    {command}" in out
+        assert f"\n  {command}" in out
     assert "exit codes" in out
 
 

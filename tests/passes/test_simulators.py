@@ -132,7 +132,7 @@ def test_a_simulator_may_be_what_a_stage_of_the_same_round_trained(written: Writ
         ({"city": ASKED.replace("host", "hots")}, "AGC401", "no stage or model `hots`"),
         ({"city": ASKED.replace("host", "expert")}, "AGC501", "but `expert` makes Trajectories"),
         ({"city": ASKED.replace("host", "play")}, "AGC405", "takes its own output as `simulator`"),
-        ({"city": "oracle: model"}, "AGC603", "asks a model server as `simulator`"),
+        ({"city": "oracle: model"}, "AGC603", "calls a model server as `simulator`"),
         ({"city": "oracle: model, simulator: {model: host}"}, "AGC202", "`server`"),
         ({"city": ASKED.replace("model, ", "table, ", 1)}, "AGC602", "`simulator` has no effect"),
         ({"city": ASKED + ", scope: shared"}, "AGC603", "so each job starts its own"),

@@ -224,8 +224,8 @@ def check_setting(
             continue
         accepted = True
         same = after.written == before.written
-        if same and not chosen and _is_automatic_switch(field, value_at(start, path, field)):
-            # One of its two values may be what the backend chooses without it.
+        if same and not chosen and _is_automatic(field, value_at(start, path, field)):
+            # One of its values may be what the backend chooses without it.
             chosen.append(value)
             continue
         _check_effect(path, value, identity, before, after)
@@ -236,7 +236,9 @@ def check_setting(
     )
 
 
-def _is_automatic_switch(field: Field, value: Any) -> bool:
+def _is_automatic(field: Field, value: Any) -> bool:
+    if value == "auto":
+        return True
     types = field.schema.get("type")
     return value is None and "boolean" in (types if isinstance(types, list) else [types])
 

@@ -7,7 +7,7 @@ size, depth and alias expansion are bounded while reading.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -60,16 +60,19 @@ def load_file(
                 None,
                 expected="the path of a spec, a YAML file",
                 notes=(known if specs else "there is no spec in it",),
-                fix=f"name one of them: `{path / specs[0]}`"
-                if specs
-                else "is a variable of the shell unset?"
-                if path == Path()
-                else None,
+                fix="; ".join(_folder_fixes(path, specs)) or None,
             )
             return nothing, None
         sink.error("AGC101", f"cannot read {shown}: {error}", None)
         return nothing, None
     return load_bytes(data, name, sink, limits)
+
+
+def _folder_fixes(path: Path, specs: Sequence[str]) -> Iterator[str]:
+    if specs:
+        yield f"name one of them: `{path / specs[0]}`"
+    if path == Path():  # an empty word is the current folder too
+        yield "is a variable of the shell unset?"
 
 
 def load_bytes(

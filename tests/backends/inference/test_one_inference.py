@@ -129,7 +129,7 @@ def test_a_curve_over_seeds_is_the_sweeps_table(
     charts = "agentc_backends.results.report.curves"
     monkeypatch.setattr(f"{charts}.learning_curves", lambda _: [{"name": "craft", "lines": lines}])
     drawn: list[Any] = []
-    monkeypatch.setattr(f"{charts}.line_chart", lambda lines, **_: drawn.append(lines) or "<svg>")
+    monkeypatch.setattr(f"{charts}.both_charts", lambda lines, **_: drawn.append(lines) or "<svg>")
     shown = curve_charts(collection, experiment)
     [line] = drawn[0]
     pooled = pooled_mean(list(runs.values()), "reward")

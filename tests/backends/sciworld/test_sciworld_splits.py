@@ -194,7 +194,7 @@ def test_impossible_simplifications_are_refused() -> None:
     assert lease(simplifications=["openDoor"])[1] == [
         "ScienceWorld has no simplification 'openDoor'"
     ]
-    assert "given alone" in lease(simplifications=["easy", "openDoors"])[1][0]
+    assert "takes no other one beside it" in lease(simplifications=["easy", "openDoors"])[1][0]
     assert "without electrical actions" in lease(simplifications=["noElectricalAction"])[1][0]
     assert lease(simplifications=["noElectricalAction"], tasks=["boil"])[1] == []
 
