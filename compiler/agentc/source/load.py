@@ -68,7 +68,7 @@ def load_file(
     return load_bytes(data, name, sink, limits)
 
 
-def _folder_fixes(path: Path, specs: Sequence[str]) -> Iterator[str]:
+def _folder_fixes(path: Path, specs: list[str]) -> Iterator[str]:
     if specs:
         yield f"name one of them: `{path / specs[0]}`"
     if path == Path():  # an empty word is the current folder too
