@@ -249,7 +249,7 @@ def with_local_backends(
     return LocalBackends(table=table, code=code, digests=digests, whole=whole)
 
 
-_UNTRUSTED = ("a check of a third party spec must run nothing of theirs",)
+_UNTRUSTED = ("a check of an untrusted spec runs none of its code",)
 
 
 def _refusal(place: Path) -> str | None:
