@@ -94,21 +94,25 @@ def test_a_rule_says_what_it_holds(rule: Rule) -> None:
     assert len(rule.summary) < 100
 
 
-MEANT = {
+MEANT: dict[str, set[str]] = {
     # An untrained model buys nothing and crafts nothing: every trajectory counts as good, or none.
-    "agent_r/direct_revision.yaml smoke": "AGC692",
-    "agent_r/multi_task.yaml smoke": "AGC692",
-    "agent_r/sciworld.yaml smoke": "AGC692",
-    "agent_r/table3.yaml smoke": "AGC692",
-    "agent_r/table3_sciworld.yaml smoke": "AGC692",
-    "agent_r/table3_webshop.yaml smoke": "AGC692",
-    "agent_r/textcraft.yaml smoke": "AGC692",
-    "agent_r/webshop.yaml smoke": "AGC692",
+    "agent_r/direct_revision.yaml smoke": {"AGC692"},
+    "agent_r/multi_task.yaml smoke": {"AGC692"},
+    "agent_r/sciworld.yaml smoke": {"AGC692"},
+    "agent_r/table3.yaml smoke": {"AGC692"},
+    "agent_r/table3_sciworld.yaml smoke": {"AGC692"},
+    "agent_r/table3_webshop.yaml smoke": {"AGC692"},
+    "agent_r/textcraft.yaml smoke": {"AGC692"},
+    "agent_r/webshop.yaml smoke": {"AGC692"},
     # The paper evaluates on the purchases that it plays.
-    "archer/webshop.yaml None": "AGC507",
-    "archer/webshop.yaml smoke": "AGC507",
+    "archer/webshop.yaml None": {"AGC507"},
+    "archer/webshop.yaml smoke": {"AGC507"},
     # The released critic has rows of 8192 tokens, the agent ten replies of 1024: declared there.
-    "sweet_rl/readme.yaml None": "AGC669",
+    "sweet_rl/readme.yaml None": {"AGC669"},
+    # Zero-shot has an instruction and an example of its own; the control leaves out the contrast.
+    "real/textcraft_eto.yaml None": {"AGC638", "AGC647"},
+    "real/textcraft_eto.yaml minutes": {"AGC638", "AGC647"},
+    "real/textcraft_eto.yaml hour": {"AGC638", "AGC647"},
 }
 
 
@@ -121,6 +125,6 @@ def test_no_false_alarm_on_shipped_specs(repository: Path, table: BackendTable) 
         for scale in (None, *plain.spec.scales):
             of_scale = plain if scale is None else compile_spec(spec, {}, table, scale=scale)
             found = of_scale.diagnostics
-            meant = MEANT.get(f"{spec.parent.name}/{spec.name} {scale}")
-            alarms = [each for each in found if each.code in codes and each.code != meant]
+            meant = MEANT.get(f"{spec.parent.name}/{spec.name} {scale}", set())
+            alarms = [each for each in found if each.code in codes - meant]
             assert alarms == [], (spec, scale)

@@ -20,6 +20,7 @@ from agentc.backend_api import (
 from agentc.cli import main
 from agentc.compilation import Compilation, compile_spec
 from agentc.cost import estimate_plan
+from agentc.cost.place import place_of_hardware
 from agentc.memory.render import memory_label, memory_text
 from agentc.placement import read_requests, resolve_placement
 from agentc.placement.profile import find_profile
@@ -157,7 +158,7 @@ def test_the_card_says_how_fast_a_gpu_is(tmp_path: Path) -> None:
         card: estimate_plan(plan, None)["sft"].seconds.median for card, plan in plans.items()
     }
     assert seconds["h100-80gb"] < seconds["a100-80gb"]
-    typed = estimate_plan(plans["h100-80gb"], None, gpu="a100", cards=False)["sft"]
+    typed = estimate_plan(plans["h100-80gb"], None, place=place_of_hardware("4xa100-80gb"))["sft"]
     assert typed.seconds.median == seconds["a100-80gb"]
 
 

@@ -40,7 +40,7 @@ EXPERT = {"kind": "expert", "split": "train"}
 SFT = {"kind": "sft", "backend": "trl", "model": "big", "data": "expert", **TRAINED}
 EXPLORE = {
     "kind": "rollout",
-    "policy": "small",
+    "model": "small",
     "split": "train",
     "attempts": 4,
     "decode": {"temperature": 1.0, "max_tokens": 64},

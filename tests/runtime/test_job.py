@@ -237,7 +237,7 @@ def test_job_file_follows_the_contract(plan: TinyPlan) -> None:
     described = json.loads(path.read_text())
     data = plan.store / "objects" / plan.object("model") / "data"
     assert described["inputs"] == {"model": [str(data)]}
-    assert described["input_objects"] == {"policy": [plan.object("model")]}
+    assert described["input_objects"] == {"model": [plan.object("model")]}
     assert described["out"] == str(plan.staging("collect") / "data")
     assert path.stat().st_mode & 0o077 == 0
 

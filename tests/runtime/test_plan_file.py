@@ -36,7 +36,7 @@ def test_session_and_lock_of_a_large_plan(large: TinyPlan) -> None:
     assert [job["id"] for job in file.session_jobs(session)] == ["stage.7", "stage.8"]
     digest, text = file.lock("empty")
     assert digest == large.document()["software"]["empty"]["lock"]
-    assert text.startswith("# an environment")
+    assert text.startswith("# a stack")
 
 
 def test_unknown_names(large: TinyPlan) -> None:

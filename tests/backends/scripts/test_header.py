@@ -24,7 +24,7 @@ def test_all_that_is_said() -> None:
     assert header.output == "pairs"
     assert header.dependencies == ("rich",)
     assert header.imports == {"json", "os", "beside"}
-    assert header.told({"most": 3}) == {"most": 3, "name": "x", "words": ["a"]}
+    assert header.merged_params({"most": 3}) == {"most": 3, "name": "x", "words": ["a"]}
 
 
 def test_nothing_said_is_not_nothing_taken() -> None:

@@ -85,8 +85,8 @@ def test_files_from_elsewhere_stay_inside(folder: Path) -> None:
 
 def test_its_own_software(folder: Path) -> None:
     made = jobs(folder, f"{RUN}; requirements: six.lock")
-    assert made["own"]["environment"] == "script-six"
-    assert (folder / "plan" / "environments" / "script-six.txt").read_text() == LOCK
+    assert made["own"]["software"] == "script-six"
+    assert (folder / "plan" / "software" / "script-six.txt").read_text() == LOCK
 
 
 def test_metrics_are_made_of_scores_by_a_second_job(folder: Path) -> None:
@@ -95,7 +95,7 @@ def test_metrics_are_made_of_scores_by_a_second_job(folder: Path) -> None:
     assert made["own"]["produces"] == "Metrics"
     assert made["own"]["inputs"] == {"scores": [f"script/{made['own:scores']['key']}"]}
     assert made["own"]["config"] == {"confidence": 0.95, "name": "own", "range": [0, 2]}
-    assert made["own"]["environment"] == "light"
+    assert made["own"]["software"] == "light"
     wider = jobs(folder, "run: scripts/own.py; output: metrics; range: [0, 2]; confidence: 0.9")
     assert wider["own:scores"]["key"] == made["own:scores"]["key"]
     assert wider["own"]["key"] != made["own"]["key"]

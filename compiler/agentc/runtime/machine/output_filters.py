@@ -181,7 +181,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC, DCS and the like: titles, the clipboard
     r"|\x1b[ -/]*[0-~]"
 )
-_COLOURS = tuple(f"[{code}m" for code in ("0", "1", "2", "1;31", "1;33", *range(30, 38)))
+_COLOURS = tuple(f"[{code}m" for code in ("0", "1", "2", "1;31", "1;33", "1;36", *range(30, 38)))
 """What agentc paints with, behind the escape character."""
 _CONTROLS = {
     code: REPLACEMENT_CHARACTER

@@ -74,7 +74,7 @@ def test_the_cosine_needs_an_encoder(tmp_path: Path) -> None:
     """Named by the environment, served by a server that makes features, made by an encoder."""
     spec = partial(_with_claim, tmp_path, claim="metric: cosine, value: 0.5, n: 100")
     found = _messages(spec("similarity: clip"))
-    assert "it asks a model server as `scorer`" in found
+    assert "it calls a model server as `scorer`" in found
     found = _messages(spec("similarity: clip, scorer: {server: player, model: clip}"))
     assert "capability `image_embeddings`" in found
     found = _messages(spec("similarity: clip, scorer: {server: sees, model: base}"))
