@@ -51,6 +51,14 @@ def test_an_alias_is_noted_and_changes_no_identity(installed: BackendTable, tmp_
     )
 
 
+@pytest.mark.parametrize("kind", ["sft", "dpo", "critic", "online_rl", "rollout"])
+def test_what_rl_calls_a_policy(kind: str, installed: BackendTable, tmp_path: Path) -> None:
+    stage = f"  it: {{kind: {kind}, policy: base}}\n"
+    reported, _ = found(SPEC + stage, installed, tmp_path)
+    assert "note AGC215: `policy` is called `model` here" in reported
+    assert not [each for each in reported if "`policy`" in each and each.startswith("error")]
+
+
 def test_an_alias_beside_its_key_is_an_error(installed: BackendTable, tmp_path: Path) -> None:
     both = SPEC.replace("model: base", "model: base, policy: base")
     reported, _ = found(both, installed, tmp_path)

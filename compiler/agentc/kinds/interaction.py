@@ -252,6 +252,9 @@ class PairSettings(RewardMargin):
 POLICY_ALIAS = ("policy",)
 """What RL calls the model that acts or is trained."""
 ACTOR = Role(name="model", accepts=(CHECKPOINT,), doc="The model that acts.", aliases=POLICY_ALIAS)
+START = Role(
+    name="model", accepts=(CHECKPOINT,), doc="The model to start from.", aliases=POLICY_ALIAS
+)
 
 INTERACTION_KINDS: tuple[Kind, ...] = (
     Kind(

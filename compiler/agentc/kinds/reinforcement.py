@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from agentc.kinds.artifacts import CHECKPOINT, POLICY_RUN, TEXT_ENCODER, TRAJECTORIES
 from agentc.kinds.field import Role
-from agentc.kinds.interaction import ENVIRONMENT_AT, POLICY_ALIAS, Decoding, OnTasks
+from agentc.kinds.interaction import ENVIRONMENT_AT, START, Decoding, OnTasks
 from agentc.kinds.kind import Kind
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import only_with, only_with_input, setting
@@ -233,9 +233,6 @@ NOT_ONLINE = {
 }
 """Trainers of agents that have no backend here, and why."""
 
-_START = Role(
-    name="model", accepts=(CHECKPOINT,), doc="The model to start from.", aliases=POLICY_ALIAS
-)
 _ENCODER = Role(
     name="encoder",
     accepts=(TEXT_ENCODER,),
@@ -252,7 +249,7 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
         "iterations: 50, episodes: 32}",
         produces=POLICY_RUN,
         roles=(
-            _START,
+            START,
             _ENCODER,
             Role(
                 name="start",
@@ -276,7 +273,7 @@ REINFORCEMENT_KINDS: tuple[Kind, ...] = (
         example="{kind: offline_rl, model: sft, data: rollout, iterations: 10}",
         produces=POLICY_RUN,
         roles=(
-            _START,
+            START,
             Role(
                 name="data",
                 accepts=(TRAJECTORIES,),

@@ -14,6 +14,7 @@ from agentc.kinds.artifacts import (
     TRAJECTORIES,
 )
 from agentc.kinds.field import Role
+from agentc.kinds.interaction import START
 from agentc.kinds.kind import Kind
 from agentc.kinds.settings import fields_of
 from agentc.program.settings import only_with, only_with_input, setting
@@ -242,7 +243,7 @@ TRAINING_KINDS: tuple[Kind, ...] = (
         "max_length: 2048}",
         produces=CHECKPOINT,
         roles=(
-            Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
+            START,
             Role(
                 name="data",
                 accepts=(TRAJECTORIES, SFT_DATASET, PREFERENCE_PAIRS),
@@ -262,7 +263,7 @@ TRAINING_KINDS: tuple[Kind, ...] = (
         "max_length: 2048}",
         produces=CHECKPOINT,
         roles=(
-            Role(name="model", accepts=(CHECKPOINT,), doc="The policy to start from."),
+            START,
             Role(
                 name="reference",
                 accepts=(CHECKPOINT,),
@@ -284,7 +285,7 @@ TRAINING_KINDS: tuple[Kind, ...] = (
         "max_length: 2048}",
         produces=CRITIC_CHECKPOINT,
         roles=(
-            Role(name="model", accepts=(CHECKPOINT,), doc="The model to start from."),
+            START,
             Role(
                 name="reference",
                 accepts=(CHECKPOINT,),
