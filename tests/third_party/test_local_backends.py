@@ -140,9 +140,10 @@ def test_a_file_without_its_ending(agentc: Agentc, folder: Path) -> None:
     (folder / "vault.py").write_text("x = 1\n")
     spec = folder / "spec.yaml"
     spec.write_text(spec.read_text().replace("[acme_agents]", "[acme_agents, vault]"))
-    done = agentc("check", "spec.yaml", "--allow-code", ".")
-    assert done.returncode == 1
-    assert "did you mean `vault.py`?" in done.stdout + done.stderr
+    for consent in (["--allow-code", "."], []):
+        done = agentc("check", "spec.yaml", *consent)
+        assert done.returncode == 1
+        assert "did you mean `vault.py`?" in done.stdout + done.stderr
 
 
 def test_a_run(agentc: Agentc, folder: Path) -> None:

@@ -115,6 +115,11 @@ def _texts(place: Path) -> Iterator[tuple[str, str]]:
         yield name.as_posix(), text
 
 
+def _is_code(place: Path) -> bool:
+    """Whether there is a Python file, or a package."""
+    return place.is_file() or (place / "__init__.py").is_file()
+
+
 def _nowhere(place: Path) -> str:
     """What is said of a path that leads to no Python; with the files beside it that have one."""
     missing = "there is no Python file, and no folder with an `__init__.py`"
@@ -218,6 +223,9 @@ def with_local_backends(
             )
             continue
         place = (directory / Path(item.text).expanduser()).resolve()
+        if not _is_code(place):
+            sink.error("AGC759", f"`{item.text}` gives no backends: {_nowhere(place)}", item.span)
+            continue
         if not any(place.is_relative_to(folder.resolve()) for folder in allowed):
             refusal = _refusal(place)
             if refusal is not None:
