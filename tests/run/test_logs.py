@@ -85,6 +85,21 @@ def test_names_that_mean_several_jobs(
     assert (code, "name one stage or job" in errors) == (2, True)
 
 
+def test_server_logs_of_a_stage_are_of_its_job_with_servers(
+    plan: TinyPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.job("base", "checkpoint.py", kind="model", produces="Checkpoint", seed=7)
+    rollout = plan.job("eval:rollout", inputs={"model": ["base"]}, leases=[plan.lease()])
+    rollout["stage"] = "eval"
+    plan.job("eval", inputs={"data": ["eval:rollout"]})
+    for name in ("base", "eval:rollout", "eval"):
+        assert plan.run(name).returncode == 0
+    record(plan)
+    code, lines, errors = logs(plan, capsys, "eval", "--server")
+    assert (code, bool(lines)) == (0, True), errors
+    assert "policy.log" in errors
+
+
 def test_the_latest_attempt_of_the_job_that_failed(
     plan: TinyPlan, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,7 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     layout = readable_store(arguments.store)
     run = choose_run(layout, specs[0] if specs else arguments.run, arguments)
     document = read_plan(run.folder.last_plan)
-    job = _chosen(stages[0], run, document, layout)
+    job = _chosen(stages[0], run, document, layout, served=arguments.server is not None)
     if job is None:
         return EXIT_DONE
     if arguments.server is not None:
@@ -100,12 +100,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(
-    given: str, run: PastRun, document: Document, layout: StoreLayout
+    given: str, run: PastRun, document: Document, layout: StoreLayout, *, served: bool
 ) -> Mapping[str, Any] | None:
-    """The job that a name means; None where there are several, which are listed. Raises
-    NoLogError where there is none."""
+    """The job that a name means, with `served` one that uses servers; None where there are
+    several, which are listed. Raises NoLogError where there is none."""
     from agentc.plan.stage_names import matching_names, nearest
-    from agentc.run.job_logs import job_log
+    from agentc.run.job_logs import job_log, server_logs
     from agentc.run.observe import Observer
 
     jobs: list[Mapping[str, Any]] = [*document["jobs"]]
@@ -114,6 +114,8 @@ def _chosen(
     found = [job for job in jobs if {str(job["id"]), str(job["stage"])} & meant]
     if not found:
         raise NoLogError(f"{run.label} has no stage or job `{given}`; {nearest(given, ids)}")
+    if served:
+        found = [job for job in found if server_logs(layout, document, job)] or found
     exact = [job for job in found if job["id"] == given]
     if len(found) == 1 or exact:
         job = (exact or found)[0]
