@@ -165,6 +165,7 @@ def test_a_training_of_another_tool_becomes_parts_of_a_spec(
     [
         (VLLM, "vLLM", "{local: {backend: vllm, tensor_parallel: 2, max_model_len: 4096}}"),
         ("vllm serve Qwen/Qwen2.5-0.5B --tensor-parallel-size 2", "vLLM", "tensor_parallel: 2"),
+        ("output_dir: out\nper_device_train_batch_size: 4\nlr: 1\n", "TRL", "micro_batch: 4"),
         (DEEPSPEED, "DeepSpeed", "are keys of DeepSpeed"),
         ("llamafactory-cli train x.yaml", "LLaMA-Factory", "kind: sft"),
         ("accelerate launch -m axolotl.cli.train x.yaml", "axolotl", "kind: sft"),

@@ -135,8 +135,12 @@ def report_foreign_config(root: Node, sink: Sink) -> bool:
     tool = max(scores, key=lambda name: (2 * scores[name][0] + scores[name][1], scores[name]))
     own, shared = scores[tool]
     if own < 2 or own + shared < 3:
-        return False
+        # The smallest TRL config has only what all trainers of the hub have.
+        if "output_dir" not in keys or not any(key.startswith("per_device_") for key in keys):
+            return False
+        tool = tool if own and _TOOLS[tool][1] is _TRAINER_KEYS else "TRL"
     seen = [key for key in keys if key in _TOOLS[tool][0]]
+    seen = seen or [key for key in keys if key in _TRAINER_KEYS]
     message = f"this is a configuration of {tool}, not a spec of agentc"
     settings = settings_of(root)
     notes = [f"{listed(seen, 5)} are keys of {tool}"]

@@ -23,6 +23,8 @@ def belongs(
         return (f"`{key}` is a key of the top level",), None
     # Another word for a key that is allowed here is meant for that one.
     names = (key, *(name for name in synonyms(key) if name not in allowed))
+    if not place.path and (note := _of_stage_kinds(names)) is not None:
+        return (note,), None
     found = (
         (_of_kinds(key), None),
         _in_groups(key, names, allowed),
@@ -35,6 +37,16 @@ def belongs(
     # That of placement is the more certain one; of an option's, others come first.
     best = found[3][1] or (hints[0] if hints else None)
     return notes[:3], best
+
+
+def _of_stage_kinds(names: Sequence[str]) -> str | None:
+    """What a key of the top level means as a setting of stages, by its name here."""
+    for name in names:
+        kinds = [kind.name for kind in KINDS if kind.has(name)]
+        if kinds:
+            where = ", ".join(kinds[:4])
+            return f"{_called(names[0], name)} is a setting of stages (kind {where})"
+    return None
 
 
 def _of_kinds(key: str) -> str | None:
