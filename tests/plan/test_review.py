@@ -185,6 +185,19 @@ def test_a_sweep_is_listed_cell_by_cell(tmp_path: Path) -> None:
     assert "seed=1: the same, 3 to run" in plan_text(review), "two cells are folded like ten"
 
 
+def test_cells_with_the_same_work_are_folded(tmp_path: Path) -> None:
+    """A model of the hub is in every cell, and is obtained once."""
+    jobs = []
+    for seed in range(3):
+        jobs.append(job(f"base@seed={seed}", "model", settings={}))
+        name, settings = f"sft@seed={seed}", {"seed": seed}
+        jobs.append(job(name, "sft", model=[f"base@seed={seed}"], settings=settings))
+    lines = plan_text(reviewed(tmp_path, plan(*jobs), None)).splitlines()
+    assert "+ base@seed=0" in "\n".join(lines)
+    folded = "seed=1 to seed=2: the same 2 times, 2 the same work as others, 2 to run"
+    assert lines[-1].strip() == folded
+
+
 def test_cells_that_repeat_are_folded(tmp_path: Path) -> None:
     text = plan_text(reviewed(tmp_path, sweep(*range(30), count=20), None))
     assert "seed=1 to seed=29: the same 29 times, 609 to run" in text

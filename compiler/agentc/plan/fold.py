@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeAlias, TypeVar
 
@@ -163,7 +163,7 @@ def _signature(group: Group) -> _Signature:
         (
             _plain(item.id),
             str(item.job["backend"]),
-            item.mark,
+            _mark(item),
             _plain(item.session or ""),
             _plain(because(item)),
             _plain(item.diff.was or "") if item.diff else "",
@@ -171,6 +171,13 @@ def _signature(group: Group) -> _Signature:
         )
         for item in group.items
     )
+
+
+def _mark(item: Item) -> str:
+    """Of the same stage in another cell that makes it, where one does."""
+    if item.twin is not None and _plain(item.twin) == _plain(item.id):
+        return replace(item, twin=None).mark
+    return item.mark
 
 
 def _plain(text: str) -> str:

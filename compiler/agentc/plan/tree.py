@@ -270,7 +270,10 @@ def _table(rows: Sequence[tuple[str, ...]], left_out: tuple[int, ...]) -> list[s
 
 
 def _repetition(group: Group) -> str:
-    states = Counter(STATE_WORDS[item.state] for item in group.items)
+    states = Counter(
+        "the same work as others" if item.twin is not None else STATE_WORDS[item.state]
+        for item in group.items
+    )
     counts = ", ".join(f"{count} {words}" for words, count in states.items())
     several = len(group.titles)
     again = "the same" if several == 1 else f"the same {several} times"
