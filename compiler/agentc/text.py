@@ -141,6 +141,11 @@ def and_more(names: Sequence[str], more: int) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
+def band(low: str, high: str) -> str:
+    """`2 min to 5 min`; nothing where both ends are written alike."""
+    return "" if low == high else f"{low} to {high}"
+
+
 def duration(seconds: float | None) -> str:
     """A time that was measured: `41 s`, `3 min 20 s`, `2 h 05 min`; "" for None."""
     if seconds is None:

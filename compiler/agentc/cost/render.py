@@ -18,6 +18,7 @@ from agentc.ir.module import Budget
 from agentc.kinds.field import Json
 from agentc.plan.stage_names import FEWEST_CELLS, of_all_cells
 from agentc.text import (
+    band,
     counted,
     fitted,
     format_count,
@@ -111,7 +112,7 @@ def summary_lines(summary: Summary) -> list[str]:
     first = f"about {format_duration(summary.wall.median)} {_where(summary)}"
     if _is_loaded(summary):
         first += f"; about {format_duration(summary.loaded)} at the current load"
-    parts = [f"{_time_range(summary.wall)} with -j {summary.cores}"]
+    parts = [f"{_time_range(summary.wall)} with -j {summary.cores}".lstrip()]
     if summary.gpu_hours.median:
         parts.append(f"{format_count(summary.gpu_hours.median)} GPU-hours")
     if summary.tokens.median:
@@ -250,9 +251,7 @@ def _rows(
                 stage,
                 str(len(jobs)),
                 format_duration(seconds.median),
-                f"{format_duration(seconds.low)} to {format_duration(seconds.high)}"
-                if seconds.spread
-                else "",
+                band(format_duration(seconds.low), format_duration(seconds.high)),
                 format_count(gpu_hours) if gpu_hours else "",
                 format_count(tokens) if tokens else "",
                 format_size(sum(each.disk.median for each in jobs)),
@@ -281,20 +280,22 @@ def _shortened(path: Sequence[str]) -> list[str]:
     return list(path) if len(path) <= 9 else [*path[:4], f"({len(path) - 8} more)", *path[-4:]]
 
 
-def _band_time(band: Band) -> str:
-    return f"{format_duration(band.median):<10} {_time_range(band)}".rstrip()
+def _band_time(times: Band) -> str:
+    return f"{format_duration(times.median):<10} {_time_range(times)}".rstrip()
 
 
-def _time_range(band: Band) -> str:
-    return f"{format_duration(band.low)} to {format_duration(band.high)}"
+def _time_range(times: Band) -> str:
+    return band(format_duration(times.low), format_duration(times.high))
 
 
-def _band_count(band: Band) -> str:
-    return f"{format_count(band.median):<10} {format_count(band.low)} to {format_count(band.high)}"
+def _band_count(counts: Band) -> str:
+    ends = band(format_count(counts.low), format_count(counts.high))
+    return f"{format_count(counts.median):<10} {ends}".rstrip()
 
 
-def _band_bytes(band: Band) -> str:
-    return f"{format_size(band.median):<10} {format_size(band.low)} to {format_size(band.high)}"
+def _band_bytes(sizes: Band) -> str:
+    ends = band(format_size(sizes.low), format_size(sizes.high))
+    return f"{format_size(sizes.median):<10} {ends}".rstrip()
 
 
 def _quantiles(of: Quantity | Band) -> list[Json]:
@@ -365,13 +366,16 @@ def _diagnostic(budget: Budget, amount: Amount, estimates: Iterable[Estimate]) -
         for job in heavy
         if amount.of_job(job) > 0
     )
-    band = f"{amount.show(amount.band.low)} to {amount.show(amount.band.high)}"
+    ends = band(amount.show(amount.band.low), amount.show(amount.band.high))
     return Diagnostic(
         code="AGC730",
         message=f"what is left to run is estimated at {found}, over the budget of "
         f"{amount.show(amount.limit)}",
         span=budget.spans.get(amount.key),
-        notes=(f"{budget.quantile} of the estimate; from p10 to p90: {band}", f"most: {biggest}"),
+        notes=(
+            f"{budget.quantile} of the estimate" + (f"; from p10 to p90: {ends}" if ends else ""),
+            f"most: {biggest}",
+        ),
         fix=f"raise `{amount.key}`, run less, or say `agentc run --over-budget`",
     )
 

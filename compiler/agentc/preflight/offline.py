@@ -26,7 +26,7 @@ from agentc.preflight.finding import PreflightFinding, named, of_diagnostic
 from agentc.resources import install_command
 from agentc.runtime.store.file_system import LOCAL, mounted_file_system
 from agentc.runtime.store.layout import StoreLayout
-from agentc.text import format_size
+from agentc.text import band, format_size
 
 _FEW_FILES = 20_000
 _ARRAYS = "slurm-array-jobs"
@@ -48,10 +48,9 @@ def check_disk(layout: StoreLayout, expected: Summary | None) -> Iterator[Prefli
         return
     free = shutil.disk_usage(place).free
     staged, likely, much = expected.checkpoints, expected.disk.median, expected.disk.high
-    text = (
-        f"{format_size(free)} free at {place}; results will take {format_size(likely - staged)} "
-        f"({format_size(expected.disk.low - staged)} to {format_size(much - staged)})"
-    )
+    text = f"{format_size(free)} free at {place}; results will take {format_size(likely - staged)}"
+    ends = band(format_size(expected.disk.low - staged), format_size(much - staged))
+    text += f" ({ends})" if ends else ""
     if staged:
         text += f", checkpoints of `{expected.saver}` up to {format_size(staged)} while it trains"
     fix = "`agentc store gc` frees what no run refers to; --store names another disk"

@@ -17,7 +17,7 @@ from agentc.placement import Requests, ResolvedRequest
 from agentc.placement.profile import SLURM, Profile
 from agentc.preflight.finding import PreflightFinding, named
 from agentc.runtime.machine.allocation import memory_limit
-from agentc.text import format_duration
+from agentc.text import band, format_duration
 
 _MARGIN = 1.25
 """Of a limit above what nine of ten such jobs are expected to take."""
@@ -38,13 +38,14 @@ def check_minutes(
         seconds, limit = longest.seconds, 60 * minutes
         if seconds.median <= limit and (seconds.high <= limit or not longest.like):
             continue
+        ends = band(format_duration(seconds.low), format_duration(seconds.high))
+        ends += "; " if ends else ""
         wanted = math.ceil(_MARGIN * seconds.high / 60 / _STEP_MIN) * _STEP_MIN
         yield PreflightFinding(
             check="time",
             verdict="warning",
             message=f"{longest.stage} is expected to take {format_duration(seconds.median)} "
-            f"({format_duration(seconds.low)} to {format_duration(seconds.high)}; "
-            f"{longest.basis}), and gets {minutes} min ({each.placed['minutes'].source})",
+            f"({ends}{longest.basis}), and gets {minutes} min ({each.placed['minutes'].source})",
             about=(longest.stage,),
             fix="a job that is cut off continues from what it saved, as often as `retries` allows; "
             f"to spare that set `placement: {{minutes: {wanted}}}` (it changes no key)",
