@@ -182,6 +182,23 @@ def test_status_and_the_end_of_a_run_say_what_was_not_learned(
     assert [line.partition(": ")[2] for line in ended] == [told[2], told[3], told[0], told[1]]
 
 
+def test_the_end_of_a_run_folds_cells_and_all_of_a_smoke_run(tmp_path: Path) -> None:
+    plan = TinyPlan(tmp_path)
+    layout = StoreLayout(plan.store)
+    for seed, episodes in ((0, 20), (1, 30)):
+        job = plan.job(f"play@seed={seed}", seed=seed)
+        manifest = layout.manifest(object_of(job))
+        (manifest.parent / "data").mkdir(parents=True)
+        facts = {"episodes": episodes, "ends": {"limit": episodes}}
+        manifest.write_text(json.dumps({"kind": "rollout", "facts": facts}), encoding="utf-8")
+    assert health({"jobs": plan.jobs}, layout, "more") == [
+        "play@*: 20 of 20 episodes (100%) end at the limit of their turns; "
+        "look at the episodes in the report; raise max_turns (also in 1 other cell)"
+    ]
+    smoke = {"jobs": plan.jobs, "experiment": {"scale": "smoke"}}
+    assert health(smoke, layout, "see `agentc status`") == ["2 findings: see `agentc status`"]
+
+
 def test_a_failure_that_another_run_tries_again_is_told(chain: TinyPlan, tmp_path: Path) -> None:
     """The other run's wrapper waits for the claim, and has it the moment ours has failed."""
     layout = StoreLayout(chain.store)

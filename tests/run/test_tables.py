@@ -152,9 +152,17 @@ def test_a_smoke_run_says_first_that_its_numbers_mean_nothing(tmp_path: Path) ->
     scratch = {"id": "base", "stage": "base", "kind": "model", "key": "1" * 32,
                "produces": "Checkpoint", "backend": "model.scratch"}  # fmt: skip
     hub = {**scratch, "id": "judge", "backend": "model.hf", "config": {"repo": "gpt2"}}
+    hub["key"] = "2" * 32
     document = {"experiment": {"scale": "smoke"}, "jobs": [scratch, hub, job]}
     assert tables(document, layout).splitlines()[0] == (
-        "smoke: 1 of 3 jobs of the real graph ran with a random tiny model and gpt2; "
+        "smoke: 1 of 3 jobs of the real graph ran; numbers mean nothing"
+    ), "no model has been made"
+    for made in (scratch, hub):
+        folder = layout.data(f"model/{made['key']}")
+        folder.mkdir(parents=True)
+        (folder.parent / "artifact.json").write_text("{}", encoding="utf-8")
+    assert tables(document, layout).splitlines()[0] == (
+        "smoke: 3 of 3 jobs of the real graph ran with a random tiny model and gpt2; "
         "numbers mean nothing"
     )
     assert "smoke" not in tables({**document, "experiment": {"scale": "full"}}, layout)

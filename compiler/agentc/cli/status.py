@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -187,9 +186,11 @@ def _of_folded(row: FoldedJobs, active: bool) -> tuple[str, list[str]]:
 
 def _alike(texts: Iterable[str]) -> Iterator[str]:
     """Of texts that differ by their numbers only the first, and how many more there are."""
+    from agentc.runtime.health import without_numbers
+
     found: dict[str, list[str]] = {}
     for text in texts:
-        found.setdefault(re.sub(r"\d[\d.e+-]*", "#", text), []).append(text)
+        found.setdefault(without_numbers(text), []).append(text)
     for first, *others in found.values():
         yield first + (f" (also in {counted(len(others), 'other cell')})" if others else "")
 

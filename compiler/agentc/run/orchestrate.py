@@ -360,10 +360,10 @@ def _show_results(work: Work, options: RunOptions) -> int:
     verdicts = claims.find_verdicts(work.document, work.layout)
     if verdicts is not None:
         print(f"\n{claims.render_verdicts(verdicts, colour=options.colour, width=width)}")
-    sick = outcome.health(work.document, work.layout, "`agentc status` shows them")
+    sick = outcome.health(work.document, work.layout, "see `agentc status`")
     if sick:
-        lines = wrapped_lines([f"  {line}" for line in sick], width)
-        print("\n".join(["\nhealth:", *lines]))
+        texts = [f"health: {sick[0]}"] if len(sick) == 1 else ["health:", *(f"  {x}" for x in sick)]
+        print("\n".join(["", *wrapped_lines(texts, width)]))
     page = outcome.report_path(work.document, work.layout)
     if page is not None:
         print(f"\nreport: {report_to_show(page, work)}")

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentc.plan.stage_names import of_all_cells
 from agentc.plan.work import Document, object_of
 from agentc.program.artifact_files import COMPARISON_FILE, METRICS_FILE, REPORT_PAGE
 from agentc.program.job import read_json
 from agentc.run.claims import show_chance
 from agentc.run.observe import JobSnapshot
 from agentc.run.text_view import FULL_DISK, details, sentence
-from agentc.runtime.health import finding_lines, findings, stage_facts
+from agentc.runtime.health import (
+    HealthFinding,
+    finding_lines,
+    findings,
+    stage_facts,
+    without_numbers,
+)
 from agentc.runtime.servers.server_log import last_lines
-from agentc.runtime.smoke import smoke_headline
+from agentc.runtime.smoke import SMOKE, smoke_headline
 from agentc.runtime.store.file_system import full_disk_hint
 from agentc.runtime.store.layout import StoreLayout
 from agentc.runtime.store.staging import attempt_begins
-from agentc.text import fitted, wrapped
+from agentc.text import counted, fitted, wrapped
 
 _FAILED = re.compile(r"agentc: job (?P<job>\S+) failed: (?P<why>.*)")
 _ERROR = re.compile(r"\s*(?:[\w.]+: )?[\w.]*(?:Error|Exception|Interrupt|Exit|error|Killed)\b")
@@ -138,9 +147,13 @@ def tables(document: Document, layout: StoreLayout, width: int | None = None) ->
 
 def _smoke(document: Document, layout: StoreLayout) -> str:
     jobs = [job for job in document["jobs"] if job["produces"] != "Report"]
-    done = sum(layout.is_published(object_of(job)) for job in jobs)
-    scale = (document.get("experiment") or {}).get("scale")
-    return smoke_headline(scale, done, len(jobs), jobs)
+    done = [job for job in jobs if layout.is_published(object_of(job))]
+    return smoke_headline(_scale(document), len(done), len(jobs), done)
+
+
+def _scale(document: Document) -> str | None:
+    scale: str | None = (document.get("experiment") or {}).get("scale")
+    return scale
 
 
 def _tables(document: Document, layout: StoreLayout, width: int | None) -> list[str]:
@@ -161,13 +174,38 @@ def _tables(document: Document, layout: StoreLayout, width: int | None) -> list[
 
 
 def health(document: Document, layout: StoreLayout, more: str) -> list[str]:
-    """Lines on the stages of the plan that learned nothing; `more` shows those that are left
-    out."""
+    """Lines on the stages of the plan that learned nothing, one for the cells of a sweep that are
+    alike; `more` shows those that are left out, at the scale `smoke` all of them."""
     done = [job for job in document["jobs"] if layout.is_published(object_of(job))]
     stages = [
         stage_facts(str(job["id"]), read_json(layout.manifest(object_of(job)))) for job in done
     ]
-    return finding_lines(findings(stages), more)
+    found = findings(stages)
+    if found and _scale(document) == SMOKE:
+        return [f"{counted(len(found), 'finding')}: {more}"]
+    return finding_lines(_folded(found), more)
+
+
+def _folded(found: Sequence[HealthFinding]) -> list[HealthFinding]:
+    """Of findings in several cells that differ by their numbers only the first, and in how many
+    more cells it is."""
+    alike: dict[tuple[str, str, int], list[HealthFinding]] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for each in found:
+        text = without_numbers(each.text)
+        count[each.stage, text] += 1
+        name = of_all_cells(each.stage)
+        alike.setdefault((name, text, count[each.stage, text]), []).append(each)
+    return [
+        first
+        if not others
+        else replace(
+            first,
+            stage=name,
+            where=f"{first.where} (also in {counted(len(others), 'other cell')})",
+        )
+        for (name, _, _), (first, *others) in alike.items()
+    ]
 
 
 def report_path(document: Document, layout: StoreLayout) -> Path | None:

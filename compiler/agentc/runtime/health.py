@@ -6,6 +6,7 @@ give. docs/health.md lists the thresholds. Standard library only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,11 @@ def finding_lines(found: Sequence[HealthFinding], more: str) -> list[str]:
     if len(found) > MAX_PRINTED:
         lines.append(f"{len(found) - MAX_PRINTED} more: {more}")
     return lines
+
+
+def without_numbers(text: str) -> str:
+    """What texts have in common that differ by their numbers only."""
+    return re.sub(r"\d[\d.e+-]*", "#", text)
 
 
 def _unchanged(stage: StageFacts) -> Found:
