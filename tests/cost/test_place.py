@@ -12,7 +12,9 @@ import pytest
 from agentc.backend_api import BackendTable
 from agentc.cli.cost import find_place
 from agentc.cost import estimate_plan, summarise
+from agentc.cost.fitting import misfits
 from agentc.cost.place import Place, PlaceError, place_of_hardware, slowdown
+from agentc.memory.render import memory_label, memory_text, on_card
 from agentc.placement.profile import find_profile
 from agentc.runtime.store.layout import StoreLayout
 
@@ -58,6 +60,51 @@ def test_the_load_slows_only_what_it_is_in_the_way_of(monkeypatch: pytest.Monkey
     assert slowdown(cores=2, wanted=2) == pytest.approx(2.5)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     assert slowdown(cores=2, wanted=64) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (None, ()),
+        ("8xa100-80gb", ()),
+        ("a100", ()),
+        ("8xa100-40gb", ("3 jobs (sft needs 43.3 GB of each GPU, a100-40gb has 40.0)",)),
+        ("a100-40gb", ("3 jobs (sft needs 43.3 GB of each GPU, a100-40gb has 40.0)",)),
+        ("1xa100-80gb", ("3 jobs (sft needs 4 GPUs, 1 named)",)),
+        (
+            "1xrtx4090-24gb",
+            (
+                "3 jobs (sft needs 43.3 GB of each GPU, rtx4090-24gb has 24.0)",
+                "3 jobs (sft needs 4 GPUs, 1 named)",
+            ),
+        ),
+    ],
+)
+def test_jobs_are_compared_with_the_gpus_that_are_named(
+    planned: Callable[..., dict[str, Any]], text: str | None, lines: tuple[str, ...]
+) -> None:
+    place = Place(cores=2) if text is None else place_of_hardware(text)
+    document = planned("eto/webshop")
+    running = {f"{job['kind']}/{job['key']}" for job in document["jobs"]}
+    assert misfits(document, running, place) == tuple(f"does not fit: {line}" for line in lines)
+
+
+def test_models_that_request_no_gpu_are_named() -> None:
+    memory = {"gpus": 0, "device": 374e9, "mem_mb": 356_674, "parts": {}, "cores": 0}
+    job = {"id": "sft", "stage": "sft", "kind": "sft", "key": "k", "memory": memory}
+    (line,) = misfits({"jobs": [job]}, {"sft/k"}, place_of_hardware("1xrtx4090-24gb"))
+    assert line.startswith("uses no GPU: 1 job (sft needs 374 GB of main memory")
+
+
+def test_the_memory_of_jobs_is_that_of_the_named_gpu(
+    planned: Callable[..., dict[str, Any]],
+) -> None:
+    jobs = {job["id"]: job for job in planned("eto/webshop")["jobs"]}
+    assert memory_label(jobs["sft"]) == "43.3 of 80.0 GB"
+    assert memory_label(on_card(jobs["sft"], "a100-40gb")) == "43.3 of 40.0 GB"
+    server = on_card(jobs["eto.1.explore"], "a100-40gb")
+    assert memory_label(server) == "16.4 of 36.0 GB", "vLLM fills nine tenths"
+    assert "(a100-40gb has 40.0 for it)" in memory_text([on_card(jobs["sft"], "a100-40gb")])
 
 
 def test_jobs_on_cpus_teach_nothing_about_gpus(

@@ -47,7 +47,7 @@ def show_cost(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.cost import cost_table
     from agentc.cost.render import budget_lines, estimate_document
-    from agentc.memory.render import memory_label, memory_share
+    from agentc.memory.render import memory_label, memory_share, on_card
     from agentc.placement.profile import find_profile
     from agentc.runtime.store.layout import StoreLayout
     from agentc.searching.stopping import round_lines
@@ -74,7 +74,8 @@ def show_cost(arguments: argparse.Namespace) -> int:
             found["stopping"] = [each.document() for each in rounds]
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    fullest_first = sorted(work.document["jobs"], key=memory_share, reverse=True)
+    placed = (on_card(job, place.model) for job in work.document["jobs"])
+    fullest_first = sorted(placed, key=memory_share, reverse=True)
     memory = {str(job["id"]): memory_label(job) for job in fullest_first}
     width = terminal_width(sys.stdout)
     text = cost_table(estimates, summary, everything=arguments.all, memory=memory, width=width)

@@ -125,7 +125,7 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     from agentc.cli.cost import cost_to_run, find_place, show_estimate
     from agentc.cost.render import cost_column
     from agentc.diagnostics import Sink
-    from agentc.memory.render import memory_text
+    from agentc.memory.render import memory_text, on_card
     from agentc.placement import read_requests, resolve_placement
     from agentc.placement.profile import find_profile
     from agentc.placement.render import placement_document, placement_text
@@ -147,9 +147,8 @@ def _show_plan(arguments: argparse.Namespace) -> int:
     show_diagnostics(lacking.sorted())
     path = path_before(layout, work.document)
     review = review_plan(work, None if path is None else read_past(path))
-    estimates, expected = cost_to_run(
-        work, typed.compiled, table, find_place(arguments.on, profile, arguments.jobs)
-    )
+    place = find_place(arguments.on, profile, arguments.jobs)
+    estimates, expected = cost_to_run(work, typed.compiled, table, place)
     placed = () if requests is None else resolve_placement(work.document, requests)
     if arguments.format == "json":
         described = _document(review, estimates, expected)
@@ -175,7 +174,8 @@ def _show_plan(arguments: argparse.Namespace) -> int:
         if expected is not None:
             show_estimate(expected)
             print("  `agentc plan --cost` shows the sources")
-        if needs := memory_text((*work.missing, *_shared_servers(work.document))):
+        holders = (*work.missing, *_shared_servers(work.document))
+        if needs := memory_text(on_card(each, place.model) for each in holders):
             print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
         if requests is not None:
             text = placement_text(placed, requests.profile)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agentc.cost.hardware import GPUS
 from agentc.diagnostics.suggest import did_you_mean
 from agentc.exit_codes import CommandError
-from agentc.memory.cards import CARDS, card_type
+from agentc.memory.cards import CARDS, card_type, largest_card
 
 HERE = "here"
 _CORES_PER_GPU = 16
@@ -27,13 +27,15 @@ class PlaceError(CommandError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """`cores` at once, or jobs of a queue. `gpus` at once: None for as many as the jobs ask for.
-    `card` is the type of every GPU, whatever the spec says. `slowdown` is what the present load
+    `card` is the type of every GPU, whatever the spec says, and `model` the entry of CARDS whose
+    memory each has. `slowdown` is what the present load
     of this machine multiplies the time of CPU jobs by."""
 
     cores: int
     queued: bool = False
     gpus: int | None = None
     card: str | None = None
+    model: str | None = None
     slowdown: float = 1.0
     name: str = HERE
 
@@ -57,7 +59,8 @@ def place_of_hardware(text: str, cores: int | None = None) -> Place:
     gpus = None if match[1] is None else int(match[1])
     usual = _CORES_PER_GPU * (gpus or _USUAL_GPUS)
     name = match[2] if gpus is None else f"{gpus} x {match[2]}"
-    return Place(cores=cores or usual, gpus=gpus, card=card, name=name)
+    model = largest_card(match[2])
+    return Place(cores=cores or usual, gpus=gpus, card=card, model=model, name=name)
 
 
 def slowdown(cores: int, wanted: int) -> float:

@@ -84,6 +84,7 @@ def total_lines(summary: Summary, cached: int) -> list[str]:
     lines.append(f"  disk        {_band_bytes(summary.disk)}{_saved(summary)}")
     if summary.unknown:
         lines.append(f"  {_unknown(summary)}")
+    lines += [f"  {line}" for line in summary.misfits]
     chain = " > ".join(_shortened(summary.path))
     lines.append(
         f"longest chain: {format_duration(summary.path_seconds)}, however many {on}s: {chain}"
@@ -119,7 +120,7 @@ def summary_lines(summary: Summary) -> list[str]:
         parts.append(f"{format_count(summary.tokens.median)} tokens")
     parts.append(f"{format_size(summary.disk.median)} of disk")
     assumed = [_unknown(summary)] if summary.unknown else []
-    return [first, ", ".join(parts), *assumed]
+    return [first, ", ".join(parts), *assumed, *summary.misfits]
 
 
 def summary_sentence(summary: Summary) -> str:
@@ -203,6 +204,7 @@ def total_entry(summary: Summary) -> dict[str, Json]:
         "disk_bytes": _quantiles(summary.disk),
         "checkpoint_bytes": float(f"{summary.checkpoints:.6g}"),
         **({"models_of_unknown_size": list(summary.unknown)} if summary.unknown else {}),
+        **({"does_not_fit": list(summary.misfits)} if summary.misfits else {}),
         "longest_chain": list(summary.path),
         "longest_chain_s": round(summary.path_seconds, 3),
     }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentc.cost.estimate import Estimate
+from agentc.cost.fitting import misfits
 from agentc.cost.place import Place
 from agentc.cost.quantities import ZERO, Quantity
 
@@ -42,7 +43,8 @@ class Summary:
     `checkpoints` are the bytes of the disk that the training `saver` needs until it ends.
     `path` is the chain of jobs that the wall time cannot go below, `path_seconds` its length;
     `spent_seconds` is what the store's part took. `gpus` are the most that a job has, of the types
-    `cards`. `unknown` are the models of which nothing says how large they are."""
+    `cards`. `unknown` are the models of which nothing says how large they are; `misfits` says of
+    which jobs the GPUs of `place` are too small or too few."""
 
     jobs: int
     place: Place
@@ -62,6 +64,7 @@ class Summary:
     gpus: int = 0
     cards: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    misfits: tuple[str, ...] = ()
 
     @property
     def cores(self) -> int:
@@ -107,6 +110,7 @@ def summarise(
         gpus=max((job.gpus for job in jobs), default=0),
         cards=tuple(dict.fromkeys(job.card for job in jobs if job.gpus)),
         unknown=tuple(dict.fromkeys(e.unknown for e in estimates.values() if e.unknown)),
+        misfits=misfits(document, {job.object for job in jobs}, place),
     )
 
 

@@ -66,6 +66,14 @@ def card_label(value: object) -> str:
     return str(value) if held is None else f"a GPU of {held / GB:g} GB"
 
 
+def largest_card(name: str) -> str | None:
+    """The card that a name means; of a type with several (`a100`), the largest."""
+    known = card_named(name)
+    kind = name.strip().lower()
+    same = [each for each in CARDS if each.split("-")[0] == kind]
+    return known or max(same, key=CARDS.__getitem__, default=None)
+
+
 def card_type(value: object) -> str | None:
     """The type of GPU, as the cost model calls it: `a100` of `a100-80gb`."""
     known = card_named(str(value))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentc.memory.cards import card_label
+from agentc.memory.cards import card_bytes, card_label
 from agentc.memory.need import gigabytes
 from agentc.text import aligned, some
 
@@ -37,6 +37,17 @@ def memory_share(job: Mapping[str, Any]) -> float:
         return float(memory["mem_mb"]) / 1e18
     room = memory.get("room")
     return float(memory["device"] / room if room else memory["device"] / 1e15)
+
+
+def on_card(job: Mapping[str, Any], card: str | None) -> Mapping[str, Any]:
+    """The job as if its GPUs were of that card, whatever the spec says; None changes nothing."""
+    memory, size = job.get("memory"), None if card is None else card_bytes(card)
+    if not memory or not memory["gpus"] or size is None:
+        return job
+    # Only where the spec names a card is it known that a server may fill less than all of it.
+    stated = card_bytes(memory["card"]) if memory.get("card") else None
+    share = memory["room"] / stated if stated else 1.0
+    return {**job, "memory": {**memory, "card": card, "room": share * size}}
 
 
 def memory_text(jobs: Iterable[Mapping[str, Any]]) -> str:
