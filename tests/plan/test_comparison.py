@@ -10,7 +10,9 @@ import pytest
 from tests.support.drafted import changed
 from toy_plan import job, plan
 
+from agentc.backend_api import load_backends
 from agentc.cli import main
+from agentc.compilation import compile_spec
 from agentc.plan.comparison import Comparison, compare_documents, comparison_text
 from agentc.plan.job import Job, Plan, Resources
 from agentc.plan.render import plan_document, render_plan
@@ -158,6 +160,20 @@ def test_two_specs_each_with_its_own_params(capsys: pytest.CaptureFixture[str]) 
     assert "eto.3.dpo" in gone
 
 
+def test_a_spec_and_its_last_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layout, store = StoreLayout(tmp_path), ("--store", tmp_path)
+    compiled = compile_spec(SPEC, {"seed": "1"}, load_backends())
+    assert compiled.plan is not None
+    work = find_work(plan_document(compiled.plan), layout)
+    record = Record(RunFolder.of_plan(layout, work.document), work, began=1.7e9)
+    record.open(render_plan(compiled.plan), tmp_path)
+    record.close(0, [])
+    code, out, _ = run(capsys, "diff", SPEC, *store)
+    assert (code, "params: seed: 1 -> 0" in out) == (1, True), out
+    assert out.startswith(f"the last run (rounds@seed=1) and {SPEC}: ")
+    assert run(capsys, "diff", SPEC, "-p", "seed=1", *store)[0] == 0
+
+
 def test_runs_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     layout = StoreLayout(tmp_path)
     for beta in (0.1, 0.5, 0.1):
@@ -182,7 +198,9 @@ def test_runs_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     [
         (("tox", "toy"), 5, "no run of `tox`"),
         (("missing.yaml", str(SPEC)), 2, "missing.yaml"),
-        ((str(SPEC),), 2, "required: B"),
+        ((str(SPEC),), 5, "no run of `rounds`"),
+        (("toy",), 2, "toy is a run"),
+        ((), 2, "required: A"),
         ((str(SPEC), str(SPEC), "-p", "seed"), 2, "NAME=VALUE"),
         ((str(SPEC), str(SPEC), "-p", "sead=1"), 2, "did you mean `seed`"),
         ((str(SPEC), "toy", "-p", "seed=1"), 2, "toy is a run"),

@@ -20,12 +20,13 @@ from agentc.cli.arguments import (
 from agentc.cli.parser import add_store_argument
 from agentc.runtime.store.layout import StoreLayout
 
-HELP = "compare two specs or runs: what differs in their results, down to the cause"
+HELP = "compare two specs or runs, or a spec with its last run: what differs in their results"
 
 _EPILOG = """\
 A and B are specs, or runs by the name of their experiment (the last run) or with a number
 (`quickstart@3`: its third run). -p and --scale after a spec are for that spec, before both
-for both:
+for both. A spec without a B is compared with its last run:
+  agentc diff specs/quickstart.yaml
   agentc diff specs/quickstart.yaml specs/quickstart.yaml -p seed=1
   agentc diff quickstart specs/quickstart.yaml
 
@@ -41,9 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     own = "[-p NAME=VALUE] [--scale NAME]"
     form = "[--format {text,json}]"
-    parser.usage = f"agentc diff [-h] [--allow-path DIR] [--store DIR] {form} A {own} B {own}"
+    parser.usage = f"agentc diff [-h] [--allow-path DIR] [--store DIR] {form} A {own} [B {own}]"
     parser.add_argument("first", action=_Side, metavar="A", help="a spec, or a run")
-    parser.add_argument("second", action=_Side, metavar="B", help="another one")
+    second = parser.add_argument(
+        "second", action=_Side, metavar="B", help="another one; default: the last run of A"
+    )
+    # Not nargs="?", which argparse reads as absent where options follow A.
+    second.required = False
     parser.add_argument(
         "-p",
         "--param",
@@ -71,18 +76,29 @@ def execute(arguments: argparse.Namespace) -> int:
     from agentc.plan.comparison import compare_documents, comparison_document, comparison_text
     from agentc.plan.tree import coloured
     from agentc.source.files import allowed_paths
-    from agentc.store.paths import readable_store
+    from agentc.store.paths import readable_store, variant_of
 
     layout = readable_store(arguments.store)
     allowed = allowed_paths(arguments.allow_paths)
-    documents = []
-    names = (arguments.first, arguments.second)
-    for name, params, scale in zip(names, arguments.params, arguments.scales, strict=True):
+    names = [name for name in (arguments.first, arguments.second) if name is not None]
+    if len(names) == 1 and not names_spec(names[0]):
+        print(
+            f"agentc: {names[0]} is a run: name what to compare it with, such as "
+            f"`agentc diff {names[0]} SPEC`",
+            file=sys.stderr,
+        )
+        return _EXIT_TROUBLE
+    documents, titles = [], []
+    for name, params, scale in zip(names, arguments.params, arguments.scales, strict=False):
         document = _document(name, params, scale, allowed, layout)
         if document is None:
             return _EXIT_TROUBLE
         documents.append(document)
-    titles = [_title(*side) for side in zip(names, arguments.params, arguments.scales, strict=True)]
+        titles.append(_title(name, params, scale))
+    if len(names) == 1:
+        last = _last_run(documents[0], layout)
+        documents.insert(0, last)
+        titles.insert(0, f"the last run ({variant_of(last).label})")
     found = compare_documents(documents[0], documents[1], (titles[0], titles[1]))
     if arguments.format == "json":
         print(json.dumps(comparison_document(found), indent=2, ensure_ascii=False))
@@ -124,6 +140,24 @@ def _document(
     )
     show_diagnostics([d for d in compiled.diagnostics if d.severity == "error"])
     return None if compiled.plan is None else plan_document(compiled.plan)
+
+
+def _last_run(document: Mapping[str, Any], layout: StoreLayout) -> Mapping[str, Any]:
+    """The plan of the last run of a spec: of the same variant, else of any. Raises
+    UnknownRunError."""
+    from agentc.run.past import UnknownRunError, path_before, read_past
+
+    name = document["name"]
+    path = path_before(layout, document)
+    if path is None:
+        raise UnknownRunError(
+            f"no run of `{name}` with the store {layout.root}: run it once with `agentc run`, or "
+            "name a second spec"
+        )
+    past = read_past(path)
+    if past is None:
+        raise UnknownRunError(f"the plan of the last run of `{name}` ({path}) cannot be read")
+    return past
 
 
 class _Side(argparse.Action):
