@@ -102,9 +102,14 @@ def left(tmp_path: Path) -> list[str]:
 def test_a_data_set_is_listed_fetched_and_verified(
     riddles: Files, agentc: Agentc, tmp_path: Path
 ) -> None:
-    listed = agentc("ls").stdout
-    assert f"riddles.zip: {riddles.address}/riddles.zip" in listed
-    assert "env.alfworld" in listed
+    listed = agentc("ls").stdout.splitlines()
+    assert [line for line in listed if "riddles" in line] == [
+        next(line for line in listed if line.startswith("riddles ")),
+    ]
+    shown = agentc("ls", "riddles").stdout
+    assert f"riddles.zip: {riddles.address}/riddles.zip" in shown
+    assert "for       env.riddle: `riddles: riddles`" in shown
+    assert agentc("ls", "riddle").returncode == 5
     done = agentc("fetch", "riddles", "--to", "here/r")
     assert done.returncode == 0, done.stderr
     assert "checked by its hashes" in done.stdout

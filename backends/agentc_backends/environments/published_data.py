@@ -3,6 +3,9 @@ catalogues, trajectories. Where a publisher states no hash, the first download i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+
 from agentc.backend_api import DataSet, DataSource
 
 _RAW = "https://raw.githubusercontent.com"
@@ -13,6 +16,22 @@ _ARCHER = f"{_RAW}/YifeiZhou02/ArCHer/7c771a7610cb34e54ba53d69d1fb7337103e5648"
 _HUB = "https://huggingface.co/datasets"
 _DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
 _COPY = ("-m", "agentc_backends.environments.server.job_copy")
+
+
+def fetch_command(data_set: DataSet, folder: PurePosixPath) -> str:
+    """The command that fills a folder that a spec names; a relative one starts at the spec."""
+    where = "" if folder.is_absolute() else "in the folder of the spec: "
+    return f"{where}`agentc data fetch {data_set.name} --to {folder}`"
+
+
+def fetch_advice(data_sets: Sequence[DataSet], unreadable: Iterable[str]) -> str | None:
+    """The command for the first unreadable file whose folder has the name of a data set."""
+    names = {data_set.name: data_set for data_set in data_sets}
+    for path in unreadable:
+        folder = PurePosixPath(path).parent
+        if folder.name in names:
+            return fetch_command(names[folder.name], folder)
+    return None
 
 
 def _data_set(
@@ -160,7 +179,8 @@ COLBENCH_BACKEND = _data_set(
     "colbench-backend",
     "ColBench's tasks of backend programming; the first 1,000 of the test file are the paper's.",
     "CC-BY-NC, and the terms of Llama 3.1",
-    "`-p tasks={path}/train.jsonl -p test_tasks={path}/test.jsonl` of specs/sweet_rl/backend.yaml",
+    "`-p data=published` of specs/sweet_rl/backend.yaml, in data/colbench-backend beside it; "
+    "elsewhere `-p tasks={path}/train.jsonl -p test_tasks={path}/test.jsonl`",
     {
         name: (
             f"{_HUB}/facebook/collaborative_agent_bench/resolve/main/backend_tasks/{name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from agentc.cli.arguments import add_format_argument
 from agentc.exit_codes import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 from agentc.runtime.machine.output_filters import unguarded
 from agentc.runtime.store.file_system import explain_start
-from agentc.text import format_size
+from agentc.text import aligned, format_size
 
 if TYPE_CHECKING:
     from agentc.backend_api import DataSet
@@ -35,7 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    ls = actions.add_parser("ls", help="what there is: size, licence, address, who can use it")
+    ls = actions.add_parser("ls", help="what there is, a line for each; NAME: all about that one")
+    ls.add_argument(
+        "name", metavar="NAME", nargs="?", help="licence, addresses, and what a spec writes"
+    )
     add_format_argument(ls, "json: an object a line")
     fetch = actions.add_parser("fetch", help="get one; exit code 3 where it cannot be had")
     fetch.add_argument("name", metavar="NAME")
@@ -68,19 +72,35 @@ def _ls(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import load_backends
     from agentc.data_sets.acquire import declared_data_sets
 
-    for name, (one, users) in declared_data_sets(load_backends()).items():
-        if arguments.format == "json":
+    declared = declared_data_sets(load_backends())
+    if arguments.name is not None:
+        if _declared(arguments.name) is None:
+            return EXIT_NOT_FOUND
+        declared = {arguments.name: declared[arguments.name]}
+    if arguments.format == "json":
+        for one, users in declared.values():
             print(json.dumps({**asdict(one), "backends": users}, sort_keys=True))
-            continue
-        size = format_size(sum(source.size for source in one.sources))
-        print(f"{name}: {one.doc}")
-        print(f"  for       {', '.join(users)}: {one.use.format(path=name)}")
-        print(f"  licence   {one.licence}")
-        print(f"  download  {size}, unpacked {format_size(one.unpacked_size)}")
-        for source in one.sources:
-            place = f"{source.file} of {source.package}" if source.package else source.url
-            print(f"  {source.name}: {place}")
+    elif arguments.name is not None:
+        _show(*declared[arguments.name])
+    else:
+        rows = [(name, _size(one), one.doc) for name, (one, _) in declared.items()]
+        print("\n".join(aligned(rows, right=(1,))))
+        print("\n`agentc data ls NAME` shows licence, addresses, and what a spec writes")
     return 0
+
+
+def _size(data_set: DataSet) -> str:
+    return format_size(sum(source.size for source in data_set.sources))
+
+
+def _show(data_set: DataSet, users: Sequence[str]) -> None:
+    print(f"{data_set.name}: {data_set.doc}")
+    print(f"  for       {', '.join(users)}: {data_set.use.format(path=data_set.name)}")
+    print(f"  licence   {data_set.licence}")
+    print(f"  download  {_size(data_set)}, unpacked {format_size(data_set.unpacked_size)}")
+    for source in data_set.sources:
+        place = f"{source.file} of {source.package}" if source.package else source.url
+        print(f"  {source.name}: {place}")
 
 
 def _fetch(arguments: argparse.Namespace) -> int:

@@ -8,14 +8,14 @@ import argparse
 import re
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentc.cli.parser import write_new_file
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_USAGE
-from agentc.text import counted, format_duration
+from agentc.text import counted, format_duration, format_size
 
 if TYPE_CHECKING:
     from agentc.backend_api import BackendTable
@@ -113,6 +113,16 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"agentc: no spec `{origin}` ships with agentc; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
     name = origin if origin in specs else _best_of(inside, specs, table)
+    if arguments.file is not None and arguments.file.suffix not in (".yaml", ".yml"):
+        written = str(arguments.file)
+        known = written in specs or any(each.startswith(f"{written}/") for each in specs)
+        hint = (
+            f"`agentc init --from {written}` writes a spec based on the bundled one"
+            if known and arguments.origin is None
+            else f"write `{written}.yaml`"
+        )
+        print(f"agentc: {written} is no file name of a spec (.yaml); {hint}", file=sys.stderr)
+        return EXIT_USAGE
     target: Path = arguments.file or Path(f"{arguments.name or name.replace('/', '-')}.yaml")
     wanted = arguments.name or re.sub(r"[^a-z0-9_-]+", "-", target.stem.lower()).strip("-_")
     text = _derived_spec(
@@ -146,6 +156,7 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
 
     found = {name: needs_of(path, table) for name, path in specs.items()}
     here = {name: needs for name, needs in found.items() if needs is not None and needs.runs_here}
+    fetching = {name: needs for name, needs in here.items() if needs.packages}
     width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size((_WIDEST, 0)).columns))
     rows = [
         (
@@ -154,9 +165,16 @@ def _list(specs: Mapping[str, Path], table: BackendTable) -> None:
             _title(specs[name]),
         )
         for name, needs in sorted(here.items(), key=lambda pair: pair[1].seconds or 0.0)
+        if name not in fetching
     ]
     print("without GPU and downloads, with the time that an idle machine takes:")
     print("\n".join(_cut(line, width) for line in aligned(rows, right=(1,))))
+    if fetching:
+        print("\nwithout GPU, with a model from the Python package index:")
+        rows = [
+            (f"  {name}", needs.words(), _title(specs[name])) for name, needs in fetching.items()
+        ]
+        print("\n".join(_cut(line, width) for line in aligned(rows)))
     beyond = [
         (f"  {name}", "does not compile here" if needs is None else needs.words())
         for name, needs in found.items()
@@ -212,11 +230,13 @@ def _derived_spec(text: str, origin: str, name: str, target: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecNeeds:
-    """`gpus` is the most that one job has, `downloads` are repositories of the hub; `seconds` is
-    the middle of what a run would take here with all cores, None for what needs either."""
+    """`gpus` is the most that one job has, `downloads` are repositories of the hub, `packages` with
+    models are of the Python package index, with their sizes; `seconds` is the middle of what a
+    run would take here with all cores, None for what needs a GPU or the hub."""
 
     gpus: int
     downloads: tuple[str, ...]
+    packages: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None
 
     @property
@@ -227,7 +247,9 @@ class SpecNeeds:
     def words(self) -> str:
         """`no GPU, no weights: about 3 min on an idle machine`, or what it takes."""
         if self.seconds is not None:
-            return f"no GPU, no weights: about {format_duration(self.seconds)} on an idle machine"
+            fetched = ", ".join(f"{name} ({size})" for name, size in self.packages.items())
+            weights = fetched or "no weights"
+            return f"no GPU, {weights}: about {format_duration(self.seconds)} on an idle machine"
         parts = [counted(self.gpus, "GPU") if self.gpus else "no GPU"]
         if self.downloads:
             names = sorted(name.rpartition("/")[2] for name in self.downloads)
@@ -261,7 +283,26 @@ def needs_of(path: Path, table: BackendTable, scale: str | None = None) -> SpecN
     downloads = {str(job["config"]["repo"]) for job in jobs if job["config"].get("repo")}
     gpus = max(int((job["resources"] or {}).get("gpus") or 0) for job in jobs)
     seconds = None if gpus or downloads else _seconds(compiled, work, table)
-    return SpecNeeds(gpus=gpus, downloads=tuple(sorted(downloads)), seconds=seconds)
+    return SpecNeeds(
+        gpus=gpus,
+        downloads=tuple(sorted(downloads)),
+        packages=_packages(jobs, table),
+        seconds=seconds,
+    )
+
+
+def _packages(jobs: Sequence[Mapping[str, Any]], table: BackendTable) -> dict[str, str]:
+    """Python packages that hold models, with the size of the file where a data set declares it."""
+    from agentc.data_sets.acquire import declared_data_sets
+
+    sizes = {
+        source.package: format_size(source.size)
+        for data_set, _ in declared_data_sets(table).values()
+        for source in data_set.sources
+        if source.package
+    }
+    names = sorted({str(job["config"]["package"]) for job in jobs if job["config"].get("package")})
+    return {name.partition("==")[0]: sizes.get(name, "size unknown") for name in names}
 
 
 def _seconds(compiled: Compilation, work: Work, table: BackendTable) -> float:

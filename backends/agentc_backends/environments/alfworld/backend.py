@@ -10,6 +10,7 @@ import difflib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from agentc.backend_api import DataSet, DataSource, EnvironmentBackend, LeaseDraft, OptionView
 from agentc.kinds.field import Json
@@ -27,7 +28,11 @@ from agentc_backends.environments.alfworld.settings import (
     read_splits,
 )
 from agentc_backends.environments.declaration import effective, environment_lease
-from agentc_backends.environments.published_data import AGENTGYM_ALFWORLD, ETO_TRAJECTORIES
+from agentc_backends.environments.published_data import (
+    AGENTGYM_ALFWORLD,
+    ETO_TRAJECTORIES,
+    fetch_command,
+)
 from agentc_backends.environments.server.settings import rules_of
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.software import LIGHT
@@ -123,7 +128,7 @@ def _files(options: OptionView, folder: str, splits: Mapping[str, Split]) -> dic
             options.refuse(
                 "games",
                 f"there is no {part}{SUFFIXES[0]} in {folder} that can be read",
-                fix=f"`agentc data fetch {GAMES.name} --to DIR` gets ALFWorld's games, or use "
+                fix=f"{fetch_command(GAMES, PurePosixPath(folder))} gets ALFWorld's games, or use "
                 f"`games: {INVENTED}`",
             )
         else:

@@ -35,6 +35,12 @@ from agentc_backends.software import LIGHT, SANDBOX
 _ROUNDS = ColBenchSettings().rounds
 
 
+_ORIGIN = (
+    f"`agentc data fetch {COLBENCH_BACKEND.name}` gets ColBench's tasks; without `tasks` they are "
+    "invented"
+)
+
+
 def _lease(options: OptionView) -> LeaseDraft:
     invented = options.text("tasks") == INVENTED
     settings = effective(options, ColBenchSettings)
@@ -42,7 +48,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     identity = options.identity()
     expect: dict[str, Json] = {"options": {**rules_of(settings), "invented": invented}}
     if not invented or any(rule.file for rule in rules.values()):
-        tasks = split_tasks(options, settings, rules, read_tasks)
+        tasks = split_tasks(options, settings, rules, read_tasks, _ORIGIN)
         found = "" if tasks is None else digest(tasks)
         settings = replace(settings, tasks_sha256=found)
         # Keys follow what files hold, wherever they lie.

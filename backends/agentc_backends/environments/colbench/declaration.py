@@ -21,12 +21,8 @@ from agentc_backends.environments.colbench.tasks import (
     read_rules,
     resolve,
 )
+from agentc_backends.environments.published_data import COLBENCH_BACKEND, fetch_advice
 from agentc_backends.environments.server.splits import SplitError, TasksError
-
-WHERE = (
-    "ColBench's tasks are facebook/collaborative_agent_bench on Hugging Face (not ours to ship); "
-    "without `tasks` they are invented"
-)
 
 
 class TaskSettings(Protocol):
@@ -72,8 +68,10 @@ def split_tasks(
     settings: TaskSettings,
     rules: Mapping[str, SplitRule],
     read: Callable[[bytes, str], Sequence[Task]],
+    origin: str,
 ) -> dict[str, tuple[Task, ...]] | None:
-    """The tasks of files, split by split; None where something was refused."""
+    """The tasks of files, split by split; None where something was refused. `origin` says where
+    files of tasks come from."""
     if options.refusals:
         return None
     files: dict[str, Sequence[Task]] = {}
@@ -90,7 +88,9 @@ def split_tasks(
     try:
         return resolve(rules, tasks_of)
     except TasksError as error:
-        options.refuse("tasks", str(error), fix=WHERE)
+        options.refuse(
+            "tasks", str(error), fix=fetch_advice((COLBENCH_BACKEND,), options.unreadable) or origin
+        )
     except SplitError as error:
         options.refuse("splits", str(error))
     return None

@@ -17,6 +17,7 @@ from agentc_backends.environments.published_data import (
     ETO_TRAJECTORIES,
     ETO_WEBSHOP_LISTS,
     WEBSHOP_FULL,
+    fetch_advice,
 )
 from agentc_backends.environments.server.splits import SplitError
 from agentc_backends.environments.webshop.settings import (
@@ -62,6 +63,7 @@ PRODUCTS_1000 = DataSet(
     use="`catalogue: {path}/products.json.gz` and `attributes: {path}/attributes.json.gz` under an "
     "environment with `backend: webshop`",
 )
+DATA_SETS = (PRODUCTS_1000, WEBSHOP_FULL, ETO_WEBSHOP_LISTS, ETO_TRAJECTORIES, AGENT_R_LISTS)
 
 
 def _lease(options: OptionView) -> LeaseDraft:
@@ -122,13 +124,14 @@ def _resolved(options: OptionView, settings: WebShopSettings) -> tuple[Shop | No
         options.refuse(
             "catalogue",
             str(error),
-            fix="`agentc data fetch webshop-1000` gets 1000 products, `webshop-full` all of them",
+            fix=fetch_advice(DATA_SETS, options.unreadable)
+            or "`agentc data fetch webshop-1000` gets 1000 products, `webshop-full` all of them",
         )
         return None, {}
     try:
         return shop, read_splits(settings.splits, shop, options.file)
     except SplitError as error:
-        options.refuse("splits", str(error))
+        options.refuse("splits", str(error), fix=fetch_advice(DATA_SETS, options.unreadable))
         return shop, {}
 
 
@@ -161,11 +164,5 @@ BACKEND = EnvironmentBackend(
     expected_tasks=_expected_tasks,
     configured=_configured,
     capabilities=frozenset({"expert", "fork", "snapshot"}),
-    data_sets=(
-        PRODUCTS_1000,
-        WEBSHOP_FULL,
-        ETO_WEBSHOP_LISTS,
-        ETO_TRAJECTORIES,
-        AGENT_R_LISTS,
-    ),
+    data_sets=DATA_SETS,
 )

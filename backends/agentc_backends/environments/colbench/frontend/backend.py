@@ -61,6 +61,11 @@ STYLESHEET = DataSet(
 
 _DEFAULTS = FrontendSettings()
 _FETCH = "`agentc data fetch tailwind` gets it and says what to write"
+_ORIGIN = (
+    "the paper's pages are the first 20,000 rows of WebSight v0.2 on Hugging Face, which `agentc "
+    "data fetch` does not have: its rows as JSONL with `problem_description` and `ground_truth`; "
+    "without `tasks` they are invented"
+)
 
 
 def _lease(options: OptionView) -> LeaseDraft:
@@ -70,7 +75,7 @@ def _lease(options: OptionView) -> LeaseDraft:
     identity = options.identity()
     expect: dict[str, Json] = {"options": {**rules_of(settings), "invented": invented}}
     if not invented or any(rule.file for rule in rules.values()):
-        found = split_tasks(options, settings, rules, read_pages)
+        found = split_tasks(options, settings, rules, read_pages, _ORIGIN)
         tasks = "" if found is None else digest(found)
         settings = replace(settings, tasks_sha256=tasks)
         # Keys follow what files hold, wherever they lie.
