@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,9 @@ def test_words_of_other_tools_lead_to_ours() -> None:
         assert word in explained(method)
     assert "`beta: {per_round: [0.1, 0.5]}`" in explained("dpo.beta")
     assert "sft.lr" in explained("learning_rate")
+    assert explained("within noise").startswith("`within noise` is called `inconclusive` here")
+    for word in ("warmup", "warmup_steps"):
+        assert "write `warmup_ratio: SHARE`, the share of all steps" in explained(word)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +124,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert out.startswith("kind: dpo\n")
     assert "  beta " in out
+    assert re.search(r"^  lr +Peak learning rate \(number > 0, required\)$", out, re.MULTILINE)
     assert "    kind: dpo\n" in out
     assert main(["explain", "dpo.beta", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "dpo.beta"

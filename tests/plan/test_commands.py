@@ -361,7 +361,8 @@ def test_stages_of_a_matrix_need_no_cell(
     assert run("explain", "sft", swept) == 0
     told = capsys.readouterr().out
     assert "sft@seed=0: " in told
-    assert "sft@seed=1: " in told
+    assert "\nsft@seed=1: as sft@seed=0, except seed 1\n" in told
+    assert told.count("max_length") == 1
 
 
 def test_provenance_asks_which_of_several_is_meant(

@@ -7,7 +7,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,7 +132,7 @@ def _explain_code(name: str, form: str) -> int:
 
 def _explain_stage(arguments: argparse.Namespace) -> int:
     from agentc.backend_api import StageBackend, load_backends
-    from agentc.plan.stage_names import matching_names, nearest
+    from agentc.plan.stage_names import matching_names, nearest, of_all_cells
 
     table = load_backends()
     compiled = compile_typed(arguments, table)
@@ -145,6 +145,7 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
         hint = nearest(arguments.name, stages)
         print(f"agentc: the spec has no stage `{arguments.name}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
+    cells: dict[str, list[tuple[Stage, StageBackend]]] = {}
     for stage in found:
         backend = table.backends.get(stage.backend)
         if not isinstance(backend, StageBackend):
@@ -152,11 +153,63 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
         if arguments.format == "json":
             print(json.dumps(_document(stage, backend, compiled), ensure_ascii=False))
         else:
-            print("\n".join(_lines(stage, backend, compiled)))
+            cells.setdefault(of_all_cells(stage.id), []).append((stage, backend))
+    for alike in cells.values():
+        print("\n".join(_folded_lines(alike, compiled)))
     return EXIT_SPEC if compiled.has_errors else 0
 
 
+def _folded_lines(
+    cells: Sequence[tuple[Stage, StageBackend]], compiled: Compilation
+) -> Iterator[str]:
+    """The first of a stage's cells in full; of each other one what differs in it."""
+    (first, backend), *others = cells
+    yield from _lines(first, backend, compiled)
+    same: dict[tuple[str, ...], list[str]] = {}
+    for stage, own in others:
+        same.setdefault(_differences((first, backend), (stage, own), compiled), []).append(stage.id)
+    for differences, names in same.items():
+        but = f", except {'; '.join(differences)}" if differences else ""
+        yield f"{', '.join(names)}: as {first.id}{but}"
+    if others:
+        yield ""
+
+
+def _differences(
+    first: tuple[Stage, StageBackend], other: tuple[Stage, StageBackend], compiled: Compilation
+) -> tuple[str, ...]:
+    """What of a stage is not as in another cell, apart from the names of the cells."""
+    from agentc.plan.stage_names import cell_in
+
+    heads = [
+        [
+            line.strip().replace(f"@{cell_in(stage.id)}", "@*")
+            for line in _head(stage, own, compiled)
+        ]
+        for stage, own in (first, other)
+    ]
+    values = {path: value for path, value, _ in _settings(*first)}
+    return (
+        *(line for line in heads[1] if line not in heads[0] and not line.startswith("from ")),
+        *(
+            f"{path} {json.dumps(value, ensure_ascii=False)}"
+            for path, value, _ in _settings(*other)
+            if path not in values or values[path] != value
+        ),
+    )
+
+
 def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:
+    yield from _head(stage, backend, compiled)
+    yield "  settings:"
+    shown = [(path, json.dumps(value, ensure_ascii=False), note) for path, value, note
+             in _settings(stage, backend)]  # fmt: skip
+    yield from aligned(shown, indent="    ")
+    yield ""
+
+
+def _head(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterator[str]:
+    """All but the settings."""
     from agentc.kinds import kind_named
     from agentc.searching.stopping import rule_text
 
@@ -177,11 +230,6 @@ def _lines(stage: Stage, backend: StageBackend, compiled: Compilation) -> Iterat
         yield f"  {role}: {', '.join(producers)}"
     for section, name in stage.uses.items():
         yield f"  {section}: {name}{_where(section, stage, compiled)}"
-    yield "  settings:"
-    shown = [(path, json.dumps(value, ensure_ascii=False), note) for path, value, note
-             in _settings(stage, backend)]  # fmt: skip
-    yield from aligned(shown, indent="    ")
-    yield ""
 
 
 def _document(stage: Stage, backend: StageBackend, compiled: Compilation) -> dict[str, Json]:

@@ -23,6 +23,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "grad_accum": ("global_batch", "micro_batch"),
     "lr_scheduler_type": ("scheduler",),
     "lr_scheduler": ("scheduler",),
+    "within_noise": ("inconclusive",),
     "warmup": ("warmup_ratio",),
     "warmup_steps": ("warmup_ratio",),
     "lr_warmup_steps": ("warmup_ratio",),

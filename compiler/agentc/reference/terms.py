@@ -89,6 +89,26 @@ TERMS: dict[str, Term] = {
         "claims:\n  gain: {stage: eval_dpo, difference_from: eval_sft, above: 0}",
         ("claims",),
     ),
+    "supported": Term(
+        "The verdict on a claim of a side (`above`, `below`) where the 95% confidence interval is "
+        "on that side of the value.",
+        see=("contradicted", "inconclusive", "claim"),
+    ),
+    "contradicted": Term(
+        "The verdict on a claim of a side where the 95% confidence interval is on the other side.",
+        see=("supported", "inconclusive", "claim"),
+    ),
+    "reproduced": Term(
+        "The verdict on a claim of a paper's `value` where the 90% confidence interval is within "
+        "the tolerance of that value. Where the data exclude the value and its tolerance, the "
+        "verdict is `not reproduced`.",
+        see=("inconclusive", "claim"),
+    ),
+    "inconclusive": Term(
+        "The verdict on a claim that the data neither confirm nor reject: the difference is within "
+        "noise. More tasks or seeds make the confidence interval shorter.",
+        see=("supported", "reproduced", "claim"),
+    ),
     "key": Term(
         "The 128-bit hash of everything that determines a result: settings, inputs, versions and "
         "software. Equal keys are one result, which no run computes twice.",

@@ -5,7 +5,7 @@ tool's word for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentc.backend_api import (
     Backend,
@@ -17,6 +17,7 @@ from agentc.backend_api import (
 from agentc.backend_api.honoured import honoured_fields
 from agentc.backend_api.view import find_setting, unused_paths
 from agentc.diagnostics.other_methods import advice_for_kind
+from agentc.diagnostics.other_tools import advice_for_key
 from agentc.diagnostics.synonyms import synonyms
 from agentc.kinds import KINDS, Kind, kind_named
 from agentc.kinds.artifacts import ARTIFACT_TYPES, ArtifactType
@@ -62,6 +63,9 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
         found += _settings_of(owner, path, table, width)
     if not found:
         found = [*_settings_named(name, table, width)]
+        if found:  # as `warmup`, which in other kinds is another setting
+            for other in {*synonyms(name)} & _of_trainings(table):
+                found += _settings_named(other, table, width)
     if not found:
         found = [*settings_called(name, table)]
     if not found:
@@ -75,7 +79,15 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
             for topic in topics(other, table, width):
                 said = f"`{name}` is called `{other}` here."
                 found.append(Topic(topic.name, (said, "", *topic.lines)))
+    hint = advice_for_key(name, _of_trainings(table))
+    if hint is not None:
+        found.append(Topic(name, tuple(wrapped(f"`{name}` of a training: {hint}", width))))
     return found
+
+
+def _of_trainings(table: BackendTable) -> set[str]:
+    """The settings that a training has in other tools too."""
+    return {field.name for kind in KINDS if kind.name == "sft" for field in table.fields_of(kind)}
 
 
 LISTS = ("kinds", "backends", "environments", "servers", "metrics", "artifacts")
@@ -182,14 +194,21 @@ def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[
         yield ""
         yield "settings"
         ordered = sorted(table.fields_of(kind), key=lambda field: not field.required)
-        rows = [(field.name, *in_short(field)) for field in ordered]
-        yield from aligned(rows, indent="  ")
+        yield from _fields_lines(ordered, width)
         yield f"  `agentc explain {kind.name}.{ordered[0].name}` says more of one"
     example = example_of(kind)
     if example is not None:
         yield ""
         yield "example"
         yield from (f"  {line}" for line in example.splitlines())
+
+
+def _fields_lines(fields: Sequence[Field], width: int | None) -> Iterator[str]:
+    """Settings with the first sentence on each, its type and default."""
+    names = max(len(field.name) for field in fields)
+    for field in fields:
+        short = f"{field.doc.split('. ')[0].rstrip('.')} ({', '.join(in_short(field))})"
+        yield from wrapped(f"{field.name:<{names}}  {short}", width, "  ", " " * (names + 2))
 
 
 def _setting_lines(
@@ -284,7 +303,7 @@ def _backend_lines(backend: Backend, width: int | None) -> Iterator[str]:
     if own:
         yield ""
         yield "options" if isinstance(backend, StageBackend) else "settings"
-        yield from aligned([(field.name, *in_short(field)) for field in own], indent="  ")
+        yield from _fields_lines(own, width)
     yield ""
     yield "example"
     if isinstance(backend, StageBackend):
@@ -301,7 +320,7 @@ def _section_lines(name: str, width: int | None) -> Iterator[str]:
     if fields:
         yield ""
         yield "settings" if name in SINGLE_SECTIONS else "settings of an entry"
-        yield from aligned([(field.name, *in_short(field)) for field in fields], indent="  ")
+        yield from _fields_lines(fields, width)
         yield f"  `agentc explain {name}.{fields[0].name}` says more of one"
 
 
