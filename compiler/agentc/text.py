@@ -12,6 +12,8 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import TextIO
 
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+
 
 def aligned(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = ""
@@ -58,6 +60,28 @@ def fitted(
                 found += [line, *_cells_below(rows[0], row, below, width, indent)]
             return found
     return [line for row in rows[1:] for line in _stacked(rows[0], row, width, indent)]
+
+
+def hanging(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> list[str]:
+    """Rows without heads in the `width` of a terminal: aligned; else the first column aligned and
+    the others wrapped beside it, or below it where it takes half of the line."""
+    lines = aligned(rows, indent=indent)
+    if width is None or max(map(len, lines), default=0) <= width:
+        return lines
+    first = max(len(row[0]) for row in rows)
+    beside = first <= width // 2
+    start = indent + " " * (first + 2 if beside else 4)
+    found: list[str] = []
+    for row in rows:
+        cells = [cell.replace(" ", _NO_BREAK) if len(cell) < 20 else cell for cell in row[1:]]
+        rest = wrapped("  ".join(cell for cell in cells if cell), width, start, "")
+        rest = [line.replace(_NO_BREAK, " ") for line in rest]
+        if beside and rest:
+            found.append((indent + row[0]).ljust(len(start)) + rest[0].lstrip(" "))
+            found += rest[1:]
+        else:
+            found += [indent + row[0], *rest]
+    return found
 
 
 def _cells_below(

@@ -33,6 +33,14 @@ def explained(name: str) -> str:
     return "\n".join(line for topic in topics(name, TABLE) for line in topic.lines)
 
 
+def test_settings_fit_the_terminal() -> None:
+    topic = next(each for each in topics("vllm", TABLE, 80) if each.name == "serve.vllm")
+    (start,) = (n for n, line in enumerate(topic.lines) if "tool_parser " in line)
+    assert max(map(len, topic.lines)) <= 80
+    words = " ".join(" ".join(topic.lines[start : start + 6]).split())
+    assert "none or hermes or llama3_json or mistral or qwen3_coder or deepseek_v3" in words
+
+
 def test_examples_of_all_kinds_compile_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,10 @@ def test_jobs_that_hold_a_model_say_what_they_need(tmp_path: Path) -> None:
     assert server["memory"]["device"] == jobs["explore"]["memory"]["device"]
     text = memory_text([*plan["jobs"], server])
     assert "of each GPU (a100-80gb has 80.0 for it)" in text
+    for width in (50, 80, 130):
+        lines = memory_text([*plan["jobs"], server], width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert not any(line.endswith(tuple("0123456789")) for line in lines), "number and unit"
     assert memory_label(jobs["sft"]).endswith(" of 80.0 GB")
     assert memory_label(jobs["expert"]) == ""
 

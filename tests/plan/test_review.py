@@ -198,6 +198,21 @@ def test_cells_with_the_same_work_are_folded(tmp_path: Path) -> None:
     assert lines[-1].strip() == folded
 
 
+def test_the_state_goes_below_where_the_cost_would_not_fit(tmp_path: Path) -> None:
+    """The marks say it in short; equal work is named, and costs once."""
+    long = "evaluate_without_hidden_states"
+    twins = plan(job("score", settings={}), job(long, settings={}), job("sft", data=[long]))
+    review = reviewed(tmp_path, twins, None)
+    costs = {item.id: "about 41 min, 12 GPU-h" for item in review.items}
+    wide = plan_text(review, costs=costs).splitlines()
+    assert len([line for line in wide if "about 41 min" in line]) == 2
+    lines = plan_text(review, costs=costs, width=62).splitlines()
+    assert max(map(len, lines)) <= 62
+    at = lines.index(f"  = {long}")
+    assert lines[at + 1] == "      same work as score"
+    assert any(line.startswith("  + sft") and line.endswith("12 GPU-h") for line in lines)
+
+
 def test_cells_that_repeat_are_folded(tmp_path: Path) -> None:
     text = plan_text(reviewed(tmp_path, sweep(*range(30), count=20), None))
     assert "seed=1 to seed=29: the same 29 times, 609 to run" in text

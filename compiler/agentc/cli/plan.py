@@ -175,8 +175,8 @@ def _show_plan(arguments: argparse.Namespace) -> int:
             show_estimate(expected)
             print("  `agentc plan --cost` shows the sources")
         holders = (*work.missing, *_shared_servers(work.document))
-        if needs := memory_text(on_card(each, place.model) for each in holders):
-            print("\n".join(["", *wrapped_lines(needs.splitlines(), width)]))
+        if needs := memory_text((on_card(each, place.model) for each in holders), width):
+            print(f"\n{needs}", end="")
         if requests is not None:
             text = placement_text(placed, requests.profile)
             print("\n".join(["", *wrapped_lines(text.splitlines(), width)]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agentc.memory.cards import card_bytes, card_label
 from agentc.memory.need import gigabytes
-from agentc.text import aligned, some
+from agentc.text import aligned, some, wrapped
 
 _MIB = 2**20
 _NAMED = 4
@@ -50,9 +50,10 @@ def on_card(job: Mapping[str, Any], card: str | None) -> Mapping[str, Any]:
     return {**job, "memory": {**memory, "card": card, "room": share * size}}
 
 
-def memory_text(jobs: Iterable[Mapping[str, Any]]) -> str:
-    """A line for each group of jobs that need the same; rounds and cells of a sweep are one.
-    Nothing of jobs without GPUs that any machine has room for."""
+def memory_text(jobs: Iterable[Mapping[str, Any]], width: int | None = None) -> str:
+    """A line for each group of jobs that need the same, or three where the `width` of a terminal
+    is too little; rounds and cells of a sweep are one. Nothing of jobs without GPUs that any
+    machine has room for."""
     groups: dict[tuple[str, str], list[str]] = {}
     for job in jobs:
         if job.get("memory") and _matters(job["memory"]):
@@ -64,7 +65,20 @@ def memory_text(jobs: Iterable[Mapping[str, Any]]) -> str:
         return ""
     rows = [(some(names, _NAMED), first, second) for (first, second), names in groups.items()]
     head = "memory, expected at most (1e9 bytes; docs/design/memory.md)"
-    return "\n".join([head, *aligned(rows, indent="  ")]) + "\n"
+    lines = aligned(rows, indent="  ")
+    if width is not None and max(map(len, lines)) > width:
+        lines = [line for row in rows for line in _stacked(row, width)]
+    return "\n".join([*wrapped(head, width), *lines]) + "\n"
+
+
+def _stacked(row: tuple[str, ...], width: int) -> Iterator[str]:
+    """Names, needs and summands below each other; a number stays beside its unit."""
+    names, *cells = row
+    yield from wrapped(names, width, "  ")
+    for cell in cells:
+        unbroken = re.sub(r"(?<![+,]) (?![+(])", "\N{NO-BREAK SPACE}", cell)
+        for line in wrapped(unbroken, width, "      "):
+            yield line.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _matters(memory: Mapping[str, Any]) -> bool:

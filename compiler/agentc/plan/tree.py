@@ -19,14 +19,20 @@ from agentc.plan.review import (
     state_words,
 )
 from agentc.runtime.servers.job_leases import job_device_takers
-from agentc.text import aligned, counted, some, wrapped_lines
+from agentc.text import aligned, counted, some, wrapped, wrapped_lines
 
 _MOST_ROWS = 100
 _MOST_CHANGES = 5
 _COLUMNS = 6
-_BACKEND, _KEY, _NOTES = 1, 2, 5
-_NARROWER = ((), (_KEY,), (_KEY, _BACKEND), (_KEY, _BACKEND, _NOTES))
-"""Columns that a narrow terminal is not shown; notes then stand below their rows."""
+_BACKEND, _KEY, _STATE, _COST, _NOTES = 1, 2, 3, 4, 5
+_LEFT_OUT = (_KEY, _BACKEND)
+"""Columns that a narrow terminal does not show, in this order."""
+_BELOW = (_NOTES, _STATE, _COST)
+"""Columns that move below their rows where it is still too narrow, in this order."""
+_NARROWER = (
+    *(_LEFT_OUT[:count] for count in range(len(_LEFT_OUT) + 1)),
+    *((*_LEFT_OUT, *_BELOW[: count + 1]) for count in range(len(_BELOW))),
+)
 _PAINT = {
     "+ ": "\x1b[32m",
     "~ ": "\x1b[33m",
@@ -226,8 +232,12 @@ class _Listing:
                 lines.append(entry)
                 continue
             lines.append(next(table))
-            if _NOTES in left_out and entry[_NOTES]:
-                lines.append(" " * (len(entry[0]) - len(entry[0].lstrip()) + 4) + entry[_NOTES])
+            below = [entry[n] for n in (_STATE, _COST, _NOTES) if n in left_out]
+            # The mark of a row says the state in short.
+            shown = [text for text in below if text and text not in STATE_WORDS.values()]
+            if shown:
+                depth = len(entry[0]) - len(entry[0].lstrip()) + 4
+                lines += wrapped(", ".join(shown), width, " " * depth)
         if len(entries) < len(self._entries):
             left = len(self._entries) - len(entries)
             lines.append(f"  and {left} more lines; --all shows them")
@@ -241,7 +251,7 @@ class _Listing:
             str(item.job["backend"]),
             str(item.job["key"])[:8],
             state_words(item),
-            self._costs.get(item.id, ""),
+            "" if item.twin is not None else self._costs.get(item.id, ""),
             ", ".join(note for note in notes if note),
         )
 

@@ -46,7 +46,7 @@ from agentc.reference.setting_names import (
 )
 from agentc.reference.terms import TERMS, Term
 from agentc.schema import language
-from agentc.text import aligned, wrapped
+from agentc.text import hanging, wrapped
 
 
 def topics(name: str, table: BackendTable, width: int | None = None) -> list[Topic]:
@@ -173,7 +173,7 @@ def _settings_named(name: str, table: BackendTable, width: int | None) -> Iterat
     elif places:
         rows = [(f"{owner}.{path}", *in_short(field)) for owner, path, field in places]
         more = "`agentc explain` with one of these names says more"
-        yield Topic(name, (f"`{name}` is a setting of", *aligned(rows, indent="  "), more))
+        yield Topic(name, (f"`{name}` is a setting of", *hanging(rows, width, "  "), more))
 
 
 def _kind_lines(kind: Kind, table: BackendTable, width: int | None) -> Iterator[str]:
