@@ -84,6 +84,21 @@ def test_inputs_that_came_or_went_share_a_line(tmp_path: Path) -> None:
     assert "inputs: -b, -c" in plan_text(reviewed(tmp_path / "went", few, many))
 
 
+def test_an_expert_for_each_seed_is_noted(tmp_path: Path) -> None:
+    def swept(**other: int) -> str:
+        cells = [
+            job("expert@seed=0", "expert", settings={"seed": 0}),
+            job("expert@seed=1", "expert", settings={"seed": 1, **other}),
+            job("sft@seed=0", settings={"seed": 0}),
+            job("sft@seed=1", settings={"seed": 1}),
+        ]
+        return plan_text(reviewed(tmp_path, plan(*cells), None))
+
+    assert swept().count("differs between cells by `seed` only") == 1
+    assert "note: expert differs between cells by `seed` only" in swept()
+    assert "by `seed` only" not in swept(limit=3)
+
+
 def test_equal_work_is_shown_once_as_work(tmp_path: Path) -> None:
     made = plan(job("a", settings={"lr": 1}), job("b", settings={"lr": 1}))
     text = plan_text(reviewed(tmp_path, made, None))

@@ -18,6 +18,7 @@ from agentc.plan.review import (
     novelty_words,
     state_words,
 )
+from agentc.plan.seeds import seed_notes
 from agentc.runtime.servers.job_leases import job_device_takers
 from agentc.text import aligned, counted, some, wrapped, wrapped_lines
 
@@ -70,6 +71,7 @@ def plan_text(
     lines += listing.lines(None if every or full else _MOST_ROWS, width)
     if review.gone:
         lines.append(f"no longer part of it: {some(review.gone)}")
+    lines += seed_notes(review.work.document["jobs"])
     return "\n".join(wrapped_lines(lines, width)) + "\n"
 
 
