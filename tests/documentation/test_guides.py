@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agentc.backend_api import load_backends
 from agentc.cli import main
+from agentc.compilation import compile_spec
+from agentc.plan.render import plan_document
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reproduce").glob("*.md")])
@@ -46,6 +49,29 @@ def test_a_recipe_passes_check(
     warnings = re.findall(r"warning\[(AGC\d+)\]", printed.out + printed.err)
     # An unpinned revision is a warning until the first run.
     assert (code, set(warnings) - {"AGC745"}) == (0, set()), printed
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [(title, text) for title, text in RECIPES if "vllm" in text],
+    ids=[title for title, text in RECIPES if "vllm" in text],
+)
+def test_a_recipe_for_a_gpu_requests_one_where_a_model_computes(
+    title: str, text: str, tmp_path: Path
+) -> None:
+    spec = tmp_path / "recipe.yaml"
+    spec.write_text(text)
+    plan = compile_spec(spec, {}, load_backends(), moving=True).plan
+    assert plan is not None
+    gpus: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for job in plan_document(plan)["jobs"]:
+        if job["kind"] == "model":
+            continue
+        serves = any(lease["backend"] == "serve.vllm" for lease in job["leases"])
+        computes = serves or job["backend"].startswith("trl.")
+        gpus[computes][job["id"]] = job["resources"]["gpus"]
+    assert set(gpus[True].values()) == {1}, gpus
+    assert set(gpus[False].values()) == {0}, gpus
 
 
 def test_there_is_a_recipe_for_each_method() -> None:
