@@ -99,10 +99,13 @@ def compile_spec(
     that of so many. The scale `full` is None, the spec as it is written.
     """
     sink = Sink()
-    lock = None
+    lock, unlocked = None, False
     if references is None:
         lock = _find_lock(path, sink, required=locked)
+        # That there is no lock is an error by itself, for all revisions together.
+        unlocked = locked and lock is None
         references = _locked_references(path, lock, moving and not locked)
+        references.moving |= unlocked
     # Read once, for every scale: a pipe has its text only once.
     directory = folder_of(path)
     found = Sink()
@@ -140,7 +143,8 @@ def compile_spec(
             source, root, params, table, sink, directory=directory, scale=other
         )
         _check_scale(Unit(spec=spec, module=module), context, path)
-    _report_unpinned(unit.module, references, path, sink)
+    if not unlocked:
+        _report_unpinned(unit.module, references, path, sink)
     for complaint in table.broken:
         sink.warning("AGC609", complaint, fix="fix or uninstall that distribution")
     read = (path, *spec.templates)

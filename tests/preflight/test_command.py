@@ -137,6 +137,28 @@ def test_a_hub_that_does_not_answer(look: Look, monkeypatch: pytest.MonkeyPatch)
     assert of(document, "hub")[0]["verdict"] == "unknown"
 
 
+def test_a_branch_needs_the_hub_or_a_copy(
+    look: Look, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run starts with its commit; it fails at once where there is none."""
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    branch = SPEC.replace(f'"{COMMIT}"', "main")
+    code, document = look(branch)
+    (asked,) = of(document, "hub")
+    assert (code, asked["verdict"], asked["about"]) == (7, "problem", ["base"])
+    assert "lab/gated-10m at main is not pinned to a commit" in asked["message"]
+    assert "hf download" in asked["fix"]
+    repository = tmp_path / "hub/models--lab--gated-10m"
+    (repository / "snapshots" / COMMIT).mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs/main").write_text(COMMIT)
+    _, document = look(branch)
+    (asked,) = of(document, "hub")
+    assert asked["verdict"] == "ok"
+    assert "a run uses the copy" in asked["message"]
+
+
 def test_what_is_cached_is_not_asked_for(
     look: Look, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

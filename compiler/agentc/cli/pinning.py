@@ -16,7 +16,7 @@ from agentc.cli.spec_work import RefusedSpecError
 from agentc.diagnostics import Diagnostic
 from agentc.lock.collect import collect_lock
 from agentc.lock.document import LockDocument, lock_beside, read_lock, render_lock
-from agentc.lock.hub import HubError, HubUnreachableError, resolve_revision
+from agentc.lock.hub import UNPINNED_FIX, HubError, HubUnreachableError, resolve_revision
 from agentc.lock.references import OutsideReferences, Revision, is_commit
 from agentc.runtime.model_folder.hub_cache import cache_folder, cached_commit
 from agentc.source.files import is_directory, is_file
@@ -79,10 +79,7 @@ def _remedy(repo: str) -> str:
     """What to do about a repository whose commit is not known."""
     if any(is_directory(folder / repo) for folder in model_folders()):
         return f"one of your model folders has it: write `{{path: {repo}}}` instead of the hub's"
-    return (
-        "give the 40 hex digits of a commit, or try again with a network; a repository that "
-        "`hf download` has put into the hub's cache on this machine needs none"
-    )
+    return UNPINNED_FIX
 
 
 def compile_pinned(

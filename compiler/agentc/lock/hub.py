@@ -22,6 +22,13 @@ _LARGEST = 16 * 1024 * 1024
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]+)?")
 
 
+UNPINNED_FIX = (
+    "give the 40 hex digits of a commit, or try again with a network; a repository that "
+    "`hf download` has put into the hub's cache on this machine needs none"
+)
+"""What to do about a branch or tag whose commit cannot be obtained."""
+
+
 class HubError(Exception):
     """The hub answered, and the answer is no; the message is for people."""
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from agentc.kinds.artifacts import SFT_DATASET
 from agentc.kinds.table import makers
+from agentc.lock.hub import UNPINNED_FIX, HubError, HubUnreachableError, resolve_revision
+from agentc.lock.references import is_commit
 from agentc.preflight.finding import PreflightFinding
-from agentc.runtime.model_folder.hub_cache import DATA_SETS, snapshot_folder
+from agentc.runtime.model_folder.hub_cache import DATA_SETS, cached_commit, snapshot_folder
 from agentc.runtime.software.job_software import trouble_of_secret
 
 _ENDPOINT = "https://huggingface.co"
@@ -92,6 +94,9 @@ def _ask(one: HubFile) -> PreflightFinding:
     if trouble is not None:
         what = f"{one.label} was not asked for: the secret {one.secret} {trouble}"
         return _finding(one, "problem", what)
+    unpinned = None if is_commit(one.revision) else _commit_trouble(one)
+    if unpinned is not None:
+        return unpinned
     try:
         status, code = _head(base, one, token)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -113,6 +118,23 @@ def _ask(one: HubFile) -> PreflightFinding:
         what = f"the hub has no {one.repo} at the revision {one.revision}"
         return _finding(one, "problem", what, f"look at {base}/{_path(one)}")
     return _finding(one, "unknown", f"{one.label}: the hub answers with status {status}")
+
+
+def _commit_trouble(one: HubFile) -> PreflightFinding | None:
+    """A finding where a run, which starts with the commit of a branch or tag, gets none from the
+    hub."""
+    repo = f"{DATA_SETS}{one.repo}" if one.data_set else one.repo
+    try:
+        resolve_revision(repo, one.revision)
+    except HubUnreachableError as error:
+        if cached_commit(repo, one.revision) is not None:
+            what = f"{error}; a run uses the copy of {one.label} in the hub's cache here"
+            return _finding(one, "ok", what)
+        what = f"{one.label} is not pinned to a commit, and none is available: {error}"
+        return _finding(one, "problem", what, UNPINNED_FIX)
+    except HubError as error:
+        return _finding(one, "problem", str(error), UNPINNED_FIX)
+    return None
 
 
 def _head(base: str, one: HubFile, token: str | None) -> tuple[int, str | None]:
