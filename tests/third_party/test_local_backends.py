@@ -111,6 +111,19 @@ def test_its_files_are_in_keys_and_plan(agentc: Agentc, folder: Path) -> None:
     assert (folder / "bundle" / "acme_agents" / "job_pair.py").read_text() == job.read_text()
 
 
+def test_it_is_explained_and_examined(agentc: Agentc, folder: Path) -> None:
+    trusted = {"AGENTC_ALLOW_CODE": str(folder)}
+    explained = agentc("explain", "guess", "spec.yaml", **trusted)
+    assert explained.stdout.startswith("env.guess: an environment"), explained.stderr
+    refused = agentc("dev", "conformance", "acme_agents/")
+    assert (refused.returncode, "`agentc trust .`" in refused.stderr) == (2, True)
+    examined = agentc("dev", "conformance", "acme_agents/", **trusted)
+    assert "env.guess, version 1" in examined.stdout, examined.stderr
+    assert "passed   pure: lowering twice gives the same" in examined.stdout
+    missing = agentc("dev", "conformance", "acme_agent.py")
+    assert "there is no Python file" in missing.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

@@ -138,6 +138,19 @@ def compile_typed(
     )
 
 
+def spec_table(arguments: argparse.Namespace, table: BackendTable) -> BackendTable:
+    """The backends that the typed spec may name: those beside it too, as far as they may be
+    loaded. What is wrong with them, its compilation reports."""
+    from agentc.diagnostics import Sink
+    from agentc.front.local_backends import with_local_backends
+    from agentc.source.files import allowed_code, folder_of
+    from agentc.source.load import load_file
+
+    _, root = load_file(arguments.spec, Sink())
+    code = allowed_code(arguments.allow_code)
+    return with_local_backends(root, table, folder_of(arguments.spec), code, Sink()).table
+
+
 def add_locked_argument(parser: argparse.ArgumentParser) -> None:
     """--locked, for commands that make something of a spec."""
     parser.add_argument(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentc.exit_codes import EXIT_USAGE
+from agentc.exit_codes import EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
-    from agentc.backend_api import BackendTable
+    from agentc.backend_api import Backend, BackendTable
     from agentc.conformance import BackendUnderTest, Check
 
 HELP = "hold a backend to the conformance kit (for authors of backends)"
@@ -21,6 +23,7 @@ refused by name, lowering is pure, its programs exist, and its lock pins exactly
 docs/backends_guide.md. Exit codes: 0 it conforms, 1 it does not, 5 there is no such backend.
 
   agentc dev conformance acme.pair
+  agentc dev conformance world.py
   agentc dev conformance acme.sft --set lr=1e-3 --try tokenizer=other.json
 """
 
@@ -28,7 +31,13 @@ docs/backends_guide.md. Exit codes: 0 it conforms, 1 it does not, 5 there is no 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.epilog = _EPILOG
-    parser.add_argument("ids", metavar="ID", nargs="+", help="of installed backends, `acme.pair`")
+    parser.add_argument(
+        "ids",
+        metavar="ID",
+        nargs="+",
+        help="of installed backends, `acme.pair`; or "
+        "`world.py`, a file or package of a trusted folder",
+    )
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[],
         help="a setting that the backend needs to lower at all (YAML)",
@@ -48,15 +57,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """0 all conform; 1 one does not; 2 a value is no YAML; 5 an unknown id."""
-    from agentc.backend_api import load_backends
+    from agentc.backend_api import BackendTable, load_backends
+    from agentc.backend_api.table import BackendsBeside
     from agentc.diagnostics.suggest import did_you_mean
 
     table = load_backends()
+    ids: list[str] = []
+    for name in arguments.ids:
+        if name in table.backends or not _is_path(name):
+            ids.append(name)
+        else:
+            loaded = _loaded(Path(name), table)
+            ids += [backend.id for backend in loaded]
+            own = {backend.id: backend for backend in loaded}
+            table = BackendTable(BackendsBeside(own, table.backends), table.broken)
     given, tried = _values(arguments.set), _values(arguments.tried)
     if given is None or tried is None:
         return EXIT_USAGE
     code = 0
-    for name in arguments.ids:
+    for name in ids:
         if name in table.backends:
             tries = {path: [value] for path, value in tried.items()}
             conforms = _examine(name, table, given, tries, arguments)
@@ -72,6 +91,37 @@ def execute(arguments: argparse.Namespace) -> int:
     return code
 
 
+class LocalFileError(CommandError):
+    """A file whose backends cannot be examined, for the reason that the message says."""
+
+    exit_code = EXIT_USAGE
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(".py") or "/" in name
+
+
+def _loaded(path: Path, table: BackendTable) -> Sequence[Backend]:
+    """The backends of a file or package that is not installed. Raises LocalFileError."""
+    from agentc.front.local_backends import LocalCodeError, load_local, refusal_to_load
+    from agentc.source.files import allowed_code
+
+    place = path.resolve()
+    trusted = any(place.is_relative_to(folder.resolve()) for folder in allowed_code())
+    if place.exists() and not trusted:
+        refusal = refusal_to_load(place)
+        if refusal is not None:
+            why = f" ({refusal})" if refusal else ""
+            raise LocalFileError(
+                f"{path} is code that would run inside agentc; if you trust it: "
+                f"`agentc trust {shlex.quote(str(path.parent))}`{why}"
+            )
+    try:
+        return load_local(place, table.backends).backends
+    except LocalCodeError as error:
+        raise LocalFileError(f"{path} gives no backends: {error}") from None
+
+
 def _examine(
     name: str,
     table: BackendTable,
@@ -80,7 +130,6 @@ def _examine(
     arguments: argparse.Namespace,
 ) -> bool:
     import tempfile
-    from pathlib import Path
 
     from agentc.conformance import BackendUnderTest, Bench, checks_of
     from agentc.conformance.programs import built_pythons

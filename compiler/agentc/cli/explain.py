@@ -17,13 +17,14 @@ from agentc.cli.arguments import (
     compile_typed,
     names_spec,
     print_diagnostics,
+    spec_table,
     wants_colour,
 )
 from agentc.exit_codes import EXIT_NOT_FOUND, EXIT_SPEC
 from agentc.text import aligned, terminal_width
 
 if TYPE_CHECKING:
-    from agentc.backend_api import StageBackend
+    from agentc.backend_api import BackendTable, StageBackend
     from agentc.compilation import Compilation
     from agentc.ir.module import Stage
     from agentc.kinds.field import Field, Json
@@ -41,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME|CODE|STAGE",
-        help="dpo, dpo.beta, textcraft, trl.sft, pass_at, AGC602, a spec; with SPEC also a stage",
+        help="dpo, dpo.beta, textcraft, trl.sft, pass_at, AGC602, a spec; with SPEC also a stage, "
+        "or a backend next to the spec",
     )
     add_spec_arguments(parser, optional=True)
     parser.add_argument(
@@ -76,22 +78,29 @@ def execute(arguments: argparse.Namespace) -> int:
 def _explain_name(name: str, form: str) -> int:
     from agentc.backend_api import load_backends
     from agentc.diagnostics.suggest import did_you_mean
-    from agentc.reference.topics import names, topics
+    from agentc.reference.topics import names
 
     table = load_backends()
-    found = topics(name, table, terminal_width(sys.stdout))
-    if not found:
+    if not _print_topics(name, table, form):
         hint = did_you_mean(name, names(table)) or (
             "of a stage, name the spec too: agentc explain STAGE SPEC"
         )
         print(f"agentc: nothing is called `{name}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND
+    return 0
+
+
+def _print_topics(name: str, table: BackendTable, form: str) -> bool:
+    """Whether the name means anything."""
+    from agentc.reference.topics import topics
+
+    found = topics(name, table, terminal_width(sys.stdout))
     for number, topic in enumerate(found):
         if form == "json":
             print(json.dumps({"name": topic.name, "text": list(topic.lines)}, ensure_ascii=False))
         else:
             print("\n".join(["", *topic.lines] if number else topic.lines))
-    return 0
+    return bool(found)
 
 
 def _explain_spec(arguments: argparse.Namespace) -> int:
@@ -103,6 +112,7 @@ def _explain_spec(arguments: argparse.Namespace) -> int:
     print_diagnostics(compiled, arguments)
     if compiled.has_errors or compiled.module is None:
         return EXIT_SPEC
+    table = spec_table(arguments, table)
     if arguments.format == "json":
         print(json.dumps(document(compiled, table), ensure_ascii=False))
     else:
@@ -139,9 +149,13 @@ def _explain_stage(arguments: argparse.Namespace) -> int:
     stages = {} if compiled.module is None else compiled.module.stages
     found = [stages[name] for name in matching_names(arguments.name, stages)]
     print_diagnostics(compiled, arguments)
+    table = spec_table(arguments, table)
     if not found:
+        named = _print_topics(arguments.name, table, arguments.format)
         if compiled.has_errors:
             return EXIT_SPEC
+        if named:
+            return 0
         hint = nearest(arguments.name, stages)
         print(f"agentc: the spec has no stage `{arguments.name}`; {hint}", file=sys.stderr)
         return EXIT_NOT_FOUND

@@ -227,7 +227,7 @@ def with_local_backends(
             sink.error("AGC759", f"`{item.text}` gives no backends: {_nowhere(place)}", item.span)
             continue
         if not any(place.is_relative_to(folder.resolve()) for folder in allowed):
-            refusal = _refusal(place)
+            refusal = refusal_to_load(place)
             if refusal is not None:
                 sink.error(
                     "AGC758",
@@ -260,7 +260,7 @@ def with_local_backends(
 _UNTRUSTED = ("a check of an untrusted spec runs none of its code",)
 
 
-def _refusal(place: Path) -> str | None:
+def refusal_to_load(place: Path) -> str | None:
     """Why the code at a path may not run, "" where nobody has trusted its folder; None where it
     may."""
     try:
