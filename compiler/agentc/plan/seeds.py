@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from agentc.kinds import kind_named
 from agentc.plan.diff import changed_values
 from agentc.plan.stage_names import of_all_cells
 
-_KINDS = ("expert", "dataset")
 _SEED = {"settings.seed"}
 
 
 def seed_notes(jobs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A line on each expert or data set whose cells differ by their seed only, which is often that
-    of `defaults:`."""
+    """A line on each stage without inputs, such as an expert, whose cells differ by their seed
+    only, which is often that of `defaults:`."""
     cells: dict[str, list[Mapping[str, Any]]] = {}
     for job in jobs:
-        if job["kind"] in _KINDS:
+        kind = kind_named(str(job["kind"]))
+        if kind is not None and not kind.roles:
             cells.setdefault(of_all_cells(str(job["id"])), []).append(job)
     for name, (first, *others) in cells.items():
         if others and all(_differs_by_seed(first, other) for other in others):

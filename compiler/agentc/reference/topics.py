@@ -87,7 +87,8 @@ def topics(name: str, table: BackendTable, width: int | None = None) -> list[Top
 
 def _of_trainings(table: BackendTable) -> set[str]:
     """The settings that a training has in other tools too."""
-    return {field.name for kind in KINDS if kind.name == "sft" for field in table.fields_of(kind)}
+    kinds = [kind for kind in KINDS if kind.forecast == "training"]
+    return {field.name for kind in kinds for field in table.fields_of(kind)}
 
 
 LISTS = ("kinds", "backends", "environments", "servers", "metrics", "artifacts")
