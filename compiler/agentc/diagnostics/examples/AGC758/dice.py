@@ -1,0 +1,1 @@
+"""The code of an environment; nothing of it runs before its folder is trusted."""
