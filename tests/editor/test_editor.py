@@ -34,7 +34,7 @@ def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     command = installed(repository)
     folder = tmp_path_factory.mktemp("project")
     schema = subprocess.run(
-        [sys.executable, "-c", "from agentc.cli import main; main(['schema'])"],
+        [sys.executable, "-c", "from agentc.cli import main; main(['dev', 'schema'])"],
         capture_output=True,
         check=True,
     )

@@ -104,7 +104,7 @@ def test_jobs_share_one_start(shared: TinyPlan, tmp_path: Path) -> None:
     for name in CLIENTS:
         (lease,) = shared.manifest(name)["leases"]
         assert (lease["role"], lease["scope"]) == ("policy", "shared")
-        assert lease["lock"] == shared.environments["empty"]["lock"]
+        assert lease["lock"] == shared.stacks["empty"]["lock"]
     logs = [path for path in shared.store.rglob("*.log") if path.is_file()]
     assert logs
     assert not [path for path in logs if token in path.read_text()]

@@ -115,7 +115,7 @@ def test_a_bundle_takes_its_package_along(agentc: Agentc, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     packages = tmp_path / "bundle" / "packages"
     assert (packages / "acme_agents" / "job_pair.py").is_file()
-    assert (packages / "agentc_backends" / "software" / "server" / "process.py").is_file()
+    assert (packages / "agentc_backends" / "environments" / "server" / "process.py").is_file()
 
 
 def test_a_run_does_the_work(agentc: Agentc, tmp_path: Path, repository: Path) -> None:

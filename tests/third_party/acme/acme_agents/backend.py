@@ -1,4 +1,4 @@
-"""Declares `acme.pair` and `env.guess`. Imported when a spec asks for them: nothing heavy here."""
+"""Declares `acme.pair` and `env.guess`. Imported when a spec requests them: nothing heavy here."""
 
 from importlib import resources
 
