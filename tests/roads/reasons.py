@@ -12,6 +12,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "scalars": "reads the text as a number, by YAML 1.2; says whether it holds an expression",
     },
     "agentc/schema": {
+        "aliases": "replaces keys that other tools call differently, and keeps their values",
         "coerce": "holds the value to its field: type and bounds",
     },
     "agentc/front": {
