@@ -15,6 +15,7 @@ from agentc.diagnostics.synonyms import SYNONYMS, folded
 from agentc.front.read_module import build_module
 from agentc.kinds import KINDS, kind_named
 from agentc.kinds.metric_names import METRIC_NAMES
+from agentc.runtime.contracts.table_contracts import VERDICTS
 from agentc.schema import language
 from agentc.source.load import load_bytes
 
@@ -25,8 +26,13 @@ def table() -> BackendTable:
 
 
 def _names(table: BackendTable) -> set[str]:
-    """Every key, kind, backend, choice and metric that there is."""
-    names = {*METRIC_NAMES, *language.REPEAT_INNER_KEYS, *(f.name for f in language.UNTIL_FIELDS)}
+    """Every key, kind, backend, choice, metric and verdict that there is."""
+    names = {
+        *METRIC_NAMES,
+        *VERDICTS,
+        *language.REPEAT_INNER_KEYS,
+        *(f.name for f in language.UNTIL_FIELDS),
+    }
     for keys in (language.TOP_LEVEL, language.STAGE_KEYS, language.PROMPT_KEYS):
         names |= set(keys)
     own = (language.PROMPT_FIELDS, language.PLACEMENT_FIELDS, language.CLAIM_FIELDS)

@@ -58,7 +58,7 @@ def test_an_ended_run_leaves_no_builder_behind(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    builder = int(wait_for(lambda: _text(package / "begun")))
+    builder = int(wait_for(lambda: _text(package / "started")))
     run.send_signal(number)
     _, said = run.communicate(timeout=PATIENCE_S)
     if number == signal.SIGKILL:
