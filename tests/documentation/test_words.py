@@ -26,9 +26,6 @@ PROMPTS = {
 }
 """Strings that a model reads or that are code, so that another word would change results."""
 
-EXCEPTIONS = {"docs/design/packages.md": "generated from docstrings of packages"}
-"""Pages for developers with words of the list, and why."""
-
 
 def _faults(place: str, text: str) -> list[str]:
     return [
@@ -117,5 +114,4 @@ def test_pages_for_developers() -> None:
     """An exception that its page no longer needs is a failure too."""
     readmes = sorted((ROOT / "backends").rglob("README.md"))
     faults = _page_faults([*sorted((ROOT / "docs" / "design").glob("*.md")), *readmes])
-    assert {name: faults[name] for name in faults if name not in EXCEPTIONS} == {}
-    assert [name for name in EXCEPTIONS if name not in faults] == []
+    assert faults == {}

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """0 when nothing of it is left, 2 when several experiments are at work and none is named,
+    """0 when nothing of it is left, 2 when several experiments are running and none is named,
     3 when something does not end or is another user's, 5 when no run is active."""
     from agentc.run.active_runs import active_runs
     from agentc.run.leftovers import refusal
@@ -89,7 +89,7 @@ def _active_name(typed: str | None, names: Sequence[str]) -> str:
 
 
 def _is_meant(run: ActiveRun, name: str | None) -> bool:
-    """Whether a name stands for the run: its label, or the experiment; none for every run."""
+    """Whether a name denotes the run: its label, or the experiment; none for every run."""
     return name is None or name in (run.name, run.name.partition("@")[0])
 
 

@@ -103,7 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _form(output: Path | None) -> str | None:
-    """What FILE's ending asks for; None for an ending that stands for something else."""
+    """The format that FILE's ending names; None for an ending of another format."""
     return "text" if output is None else _ENDINGS.get(output.suffix.lower())
 
 

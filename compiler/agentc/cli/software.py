@@ -87,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     try:
         return int(arguments.action(arguments, readable_store(arguments.store)))
-    except BrokenPipeError:  # whoever read the list has gone: `agentc software | head`
+    except BrokenPipeError:  # the reader of the list has exited: `agentc software | head`
         raise
     except OSError as error:
         print(f"agentc: the software stacks cannot be used: {error}", file=sys.stderr)

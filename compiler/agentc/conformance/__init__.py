@@ -1,4 +1,4 @@
-"""The conformance kit: what the compiler promises about settings, held against one backend.
+"""The conformance kit: what the compiler promises about settings, checked for one backend.
 
 `agentc dev conformance ID` runs it from the command line; `checks_of` gives the same checks to a
 test suite of any distribution (docs/backends_guide.md).

@@ -52,8 +52,8 @@ _FLAVOUR = string("flavour", "Distinguishes made-up neighbours.", "plain")
 class LoweringOutcome:
     """The jobs of the stage, as they are written, and their keys; or what was reported.
 
-    `written` is what plan.json says of each job less its identity and inputs: what the job is
-    told, without what says who it is. `locks` are the software stacks by name.
+    `written` is what plan.json says of each job less its identity and inputs: what the job
+    receives, without what identifies it. `locks` are the software stacks by name.
     """
 
     jobs: tuple[Job, ...]

@@ -32,7 +32,7 @@ _NOTHING: Mapping[str, str] = {}
 _FOLD = 40
 """Rows from which rounds are shown as one row, as cells of a sweep always are."""
 _LOADED = 1.25
-"""From so many times the time on an idle machine the present load is worth a word."""
+"""The current load is printed where it makes a run this many times as long as idle."""
 _HEAD = ("stage", "jobs", "time", "p10 to p90", "GPU-hours", "tokens", "disk", "memory",
          "based on")  # fmt: skip
 _LEFT_OUT = ("tokens", "disk", "jobs", "p10 to p90", "GPU-hours")

@@ -1,1 +1,1 @@
-"""Configurations of released code, written anew as specs: `agentc init --from-archer`."""
+"""Configurations of released code, rewritten as specs: `agentc init --from-archer`."""

@@ -142,7 +142,7 @@ def _wrong_with(lock: str) -> tuple[str, str]:
 
 
 class _SoftwareNames:
-    """Names software stacks; two locks that claim one name are told apart. `own` are those
+    """Names software stacks; two locks that claim one name get different ones. `own` are those
     that the spec gives locks for."""
 
     def __init__(self, own: Mapping[str, Software]) -> None:

@@ -112,7 +112,7 @@ def _bytes(word: str, by_letter: Mapping[str, int] | None) -> bytes:
 
 @cache
 def _letters() -> dict[str, int]:
-    """The byte that each letter of GPT-2's byte-level vocabulary stands for."""
+    """The byte that each letter of GPT-2's byte-level vocabulary represents."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     known = {chr(byte): byte for byte in plain}

@@ -77,7 +77,7 @@ def _algorithm(stage: Stage, subject: StageContext) -> str | None:
 
 
 def goes_on_as_it_began(subject: StageContext) -> Iterator[Finding]:
-    """A run that goes on from another one has its algorithm, its model and its shapes."""
+    """A run that resumes from another one has its algorithm, its model and its shapes."""
     stage = subject.stage
     for name in stage.inputs.get("start", ()):
         source = subject.module.stages.get(name)

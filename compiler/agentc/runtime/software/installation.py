@@ -92,7 +92,7 @@ def choose_interpreter(lock: LockText) -> Interpreter:
 
 
 def build(directory: Path, lock_sha256: str, lock_text: str, report: Report) -> dict[str, Any]:
-    """Make the stack in `directory`; whoever calls it holds the lock beside it.
+    """Make the stack in `directory`; the caller holds the lock next to it.
 
     Raises SoftwareError.
     """

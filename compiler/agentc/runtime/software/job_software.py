@@ -138,7 +138,7 @@ def _refuse_interpreter(directory: Path) -> None:
 
 
 def _refuse_to_replace(directory: Path) -> None:
-    """A whole stack whose interpreter is missing here may be at work on the machine that it
+    """A whole stack whose interpreter is missing here may be in use on the machine that it
     was built on; where that is this machine, the interpreter was removed and it is useless."""
     known = read_record(directory)
     if known is not None and known.get("host") not in (None, os.uname().nodename):
