@@ -111,7 +111,6 @@ def test_pages_for_users() -> None:
 
 
 def test_pages_for_developers() -> None:
-    """An exception that its page no longer needs is a failure too."""
     readmes = sorted((ROOT / "backends").rglob("README.md"))
     faults = _page_faults([*sorted((ROOT / "docs" / "design").glob("*.md")), *readmes])
     assert faults == {}
